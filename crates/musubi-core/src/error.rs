@@ -1,0 +1,46 @@
+//! What can go wrong in the core, said so that the caller knows what to do.
+
+/// Errors of the core. Every one leaves the channel as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Error {
+    /// The plan breaks a limit of [`crate::plan`]; run `musubi check` on the description.
+    Plan,
+    /// The section's header does not fit the plan (magic, version, hash, length); attach with the same description.
+    Mismatch,
+    /// No block is free; wait for the receiver to return one.
+    NoBlock,
+    /// Nothing is queued.
+    Empty,
+    /// The block is not in the state this call needs (double free, foreign or stale id); nothing was changed.
+    NotHeld,
+    /// The length is larger than a block.
+    TooLong,
+    /// The regulator holds the message back; try again after this many nanoseconds.
+    Throttled {
+        /// Time until the tokens suffice, in nanoseconds.
+        retry_ns: u64,
+    },
+    /// Another holds the lock.
+    Locked,
+    /// The peer wrote something that the plan does not allow; the entry was skipped and counted.
+    PeerFault,
+}
+
+impl core::fmt::Display for Error {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Error::Plan => f.write_str("the plan breaks a limit"),
+            Error::Mismatch => f.write_str("the peer's section was made from another plan"),
+            Error::NoBlock => f.write_str("no block is free"),
+            Error::Empty => f.write_str("nothing is queued"),
+            Error::NotHeld => f.write_str("the block is not held by the caller"),
+            Error::TooLong => f.write_str("the message is longer than a block"),
+            Error::Throttled { retry_ns } => write!(f, "held back by the regulator for {retry_ns} ns"),
+            Error::Locked => f.write_str("the lock is held by another participant"),
+            Error::PeerFault => f.write_str("the peer wrote what the plan does not allow"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}

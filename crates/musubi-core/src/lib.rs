@@ -1,0 +1,15 @@
+//! The shared byte layout of Musubi and the single-writer protocols on it.
+#![no_std]
+
+#[cfg(any(test, loom))]
+extern crate std;
+
+pub mod error;
+pub mod histogram;
+pub mod layout;
+pub mod plan;
+pub mod port;
+pub mod sync;
+pub mod words;
+
+pub use error::Error;

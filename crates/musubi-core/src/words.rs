@@ -1,0 +1,299 @@
+//! Views of section memory: words that this participant writes ([`OwnWords`]) and words of a peer ([`PeerWords`]).
+//!
+//! What you may rely on: a peer's words can only be loaded, by type; every access is one atomic 32-bit access inside
+//! the view, whatever the peer does; an index outside the view is a bug of ours and panics before it touches memory.
+//!
+//! How it works: a view is a base address and a length. There is never a Rust reference to a peer's payload: bytes are
+//! copied out with volatile reads ([`PeerWords::copy_bytes`]), which the compiler may neither repeat nor merge, so a
+//! value that was checked is the value that is used.
+//!
+//! What it does not do: know where the memory comes from or how long it lives. A port makes the views; the lifetime
+//! `'m` is its promise.
+
+use core::marker::PhantomData;
+
+use crate::sync::{self, AtomicU32, Ordering, Site};
+
+/// A run of words that only this participant writes.
+#[derive(Debug)]
+pub struct OwnWords<'m> {
+    base: *const AtomicU32,
+    words: u32,
+    memory: PhantomData<&'m AtomicU32>,
+}
+
+/// A run of words that a peer writes; its values are claims.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerWords<'m> {
+    base: *const AtomicU32,
+    words: u32,
+    memory: PhantomData<&'m AtomicU32>,
+}
+
+// SAFETY: all access through the view is atomic or, for payload bytes, governed by the ownership of the block; the
+// memory itself is shared between processes, so no thread affinity exists.
+unsafe impl Send for OwnWords<'_> {}
+// SAFETY: as above; `&OwnWords` gives atomic access only.
+unsafe impl Sync for OwnWords<'_> {}
+// SAFETY: `PeerWords` gives loads only, atomic or volatile.
+unsafe impl Send for PeerWords<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for PeerWords<'_> {}
+
+impl<'m> OwnWords<'m> {
+    /// A view of `words` 32-bit words at `base`.
+    ///
+    /// # Safety
+    /// For all of `'m`, `base` is aligned to 4 and valid for reads and writes of `words` words, and no other
+    /// participant and no other [`OwnWords`] writes words that this view is used to write.
+    pub const unsafe fn new(base: *mut u32, words: u32) -> Self {
+        OwnWords { base: base.cast_const().cast(), words, memory: PhantomData }
+    }
+
+    /// A view of atomics that live in a model or a test.
+    #[cfg(any(test, loom))]
+    pub fn of(atomics: &'m [AtomicU32]) -> Self {
+        OwnWords { base: atomics.as_ptr(), words: atomics.len() as u32, memory: PhantomData }
+    }
+
+    /// Length in words.
+    pub const fn len(&self) -> u32 {
+        self.words
+    }
+
+    /// Whether the view is empty.
+    pub const fn is_empty(&self) -> bool {
+        self.words == 0
+    }
+
+    /// The part of the view from word `first` on, `words` long.
+    pub fn part(&self, first: u32, words: u32) -> OwnWords<'m> {
+        let base = part_of(self.base, self.words, first, words);
+        OwnWords { base, words, memory: PhantomData }
+    }
+
+    /// The word itself, for a futex or a doorbell that needs its address.
+    #[inline(always)]
+    pub fn word(&self, index: u32) -> &'m AtomicU32 {
+        word_of(self.base, self.words, index)
+    }
+
+    /// Loads a word of our own; nobody else writes it.
+    #[inline(always)]
+    pub fn get(&self, index: u32) -> u32 {
+        self.word(index).load(Ordering::Relaxed)
+    }
+
+    /// Stores a word that orders nothing.
+    #[inline(always)]
+    pub fn set(&self, index: u32, value: u32) {
+        self.word(index).store(value, Ordering::Relaxed);
+    }
+
+    /// Stores a word that publishes what was written before.
+    #[inline(always)]
+    pub fn publish(&self, index: u32, value: u32, site: Site) {
+        self.word(index).store(value, sync::release(site));
+    }
+
+    /// Publishes, and keeps a following [`PeerWords::look`] from being taken earlier.
+    #[inline(always)]
+    pub fn publish_then_look(&self, index: u32, value: u32, site: Site) {
+        sync::store_then_look(self.word(index), value, site);
+    }
+
+    /// Adds to a word that several threads of this one participant may advance; gives the value before.
+    #[inline(always)]
+    pub fn advance(&self, index: u32, by: u32) -> u32 {
+        self.word(index).fetch_add(by, Ordering::AcqRel)
+    }
+
+    /// Adds to a counter in two words (low, high), for one writing thread.
+    #[inline(always)]
+    pub fn count(&self, low: u32, high: u32, by: u32) {
+        let (sum, carry) = self.get(low).overflowing_add(by);
+        self.set(low, sum);
+        if carry {
+            self.set(high, self.get(high).wrapping_add(1));
+        }
+    }
+
+    /// Adds one to a counter of one word, for one writing thread.
+    #[inline(always)]
+    pub fn count_one(&self, index: u32) {
+        self.set(index, self.get(index).wrapping_add(1));
+    }
+
+    /// The same words, as any peer sees them.
+    pub const fn as_peer(&self) -> PeerWords<'m> {
+        PeerWords { base: self.base, words: self.words, memory: PhantomData }
+    }
+
+    /// Address of the byte at `offset`, from which `bytes` bytes are inside the view.
+    #[inline(always)]
+    pub fn bytes_at(&self, offset: u32, bytes: u32) -> *mut u8 {
+        byte_of(self.base, self.words, offset, bytes).cast_mut()
+    }
+}
+
+impl<'m> PeerWords<'m> {
+    /// A view of `words` 32-bit words at `base`, which others may write at any time.
+    ///
+    /// # Safety
+    /// For all of `'m`, `base` is aligned to 4 and valid for reads of `words` words.
+    pub const unsafe fn new(base: *const u32, words: u32) -> Self {
+        PeerWords { base: base.cast(), words, memory: PhantomData }
+    }
+
+    /// Length in words.
+    pub const fn len(&self) -> u32 {
+        self.words
+    }
+
+    /// Whether the view is empty.
+    pub const fn is_empty(&self) -> bool {
+        self.words == 0
+    }
+
+    /// The part of the view from word `first` on, `words` long.
+    pub fn part(&self, first: u32, words: u32) -> PeerWords<'m> {
+        let base = part_of(self.base, self.words, first, words);
+        PeerWords { base, words, memory: PhantomData }
+    }
+
+    /// The word itself, for a futex that sleeps on it. Never store through it.
+    #[inline(always)]
+    pub fn word(&self, index: u32) -> &'m AtomicU32 {
+        word_of(self.base, self.words, index)
+    }
+
+    /// Loads a word that orders nothing.
+    #[inline(always)]
+    pub fn get(&self, index: u32) -> u32 {
+        self.word(index).load(Ordering::Relaxed)
+    }
+
+    /// Loads a word that publishes others.
+    #[inline(always)]
+    pub fn see(&self, index: u32, site: Site) -> u32 {
+        self.word(index).load(sync::acquire(site))
+    }
+
+    /// The look after [`OwnWords::publish_then_look`].
+    #[inline(always)]
+    pub fn look(&self, index: u32) -> u32 {
+        sync::load_after_look(self.word(index))
+    }
+
+    /// A counter of two words (low, high), read so that a carry in between is not seen half.
+    pub fn counter(&self, low: u32, high: u32) -> u64 {
+        let high_before = self.get(high);
+        let low_value = self.get(low);
+        let high_after = self.get(high);
+        // A carry between the two reads of `high` shows as a small low word; the later high word goes with it.
+        let high_value = if low_value < u32::MAX / 2 { high_after } else { high_before };
+        (u64::from(high_value) << 32) | u64::from(low_value)
+    }
+
+    /// Address of the byte at `offset`, from which `bytes` bytes are inside the view.
+    #[inline(always)]
+    pub fn bytes_at(&self, offset: u32, bytes: u32) -> *const u8 {
+        byte_of(self.base, self.words, offset, bytes)
+    }
+
+    /// Copies bytes out, each read once. The result is whatever the peer had there: a claim.
+    pub fn copy_bytes(&self, offset: u32, into: &mut [u8]) {
+        let from = self.bytes_at(offset, into.len() as u32);
+        copy_volatile(from, into);
+    }
+}
+
+/// Copies from memory that another party may write, with volatile reads of 8 bytes where alignment allows.
+fn copy_volatile(from: *const u8, into: &mut [u8]) {
+    let head = from.align_offset(8).min(into.len());
+    let (first, rest) = into.split_at_mut(head);
+    for (index, byte) in first.iter_mut().enumerate() {
+        *byte = read_byte(from.wrapping_add(index));
+    }
+    let aligned = from.wrapping_add(head).cast::<u64>();
+    let mut words = rest.chunks_exact_mut(8);
+    let mut index = 0;
+    for chunk in &mut words {
+        // SAFETY: `copy_bytes` checked that all of `into.len()` bytes are inside the view; the address is aligned to 8
+        // because `head` made it so.
+        let word = unsafe { aligned.wrapping_add(index).read_volatile() };
+        chunk.copy_from_slice(&word.to_ne_bytes());
+        index += 1;
+    }
+    let tail = aligned.wrapping_add(index).cast::<u8>();
+    for (index, byte) in words.into_remainder().iter_mut().enumerate() {
+        *byte = read_byte(tail.wrapping_add(index));
+    }
+}
+
+fn read_byte(from: *const u8) -> u8 {
+    // SAFETY: the caller stays inside the bytes that `copy_bytes` checked.
+    unsafe { from.read_volatile() }
+}
+
+#[inline(always)]
+fn word_of<'m>(base: *const AtomicU32, words: u32, index: u32) -> &'m AtomicU32 {
+    assert!(index < words, "word {index} of {words}");
+    let word = base.wrapping_add(index as usize);
+    // SAFETY: the index is inside the view, whose maker promised valid, aligned memory for 'm; an `AtomicU32` may be
+    // shared with writers in other processes.
+    unsafe { &*word }
+}
+
+fn part_of(base: *const AtomicU32, words: u32, first: u32, part: u32) -> *const AtomicU32 {
+    assert!(first <= words && part <= words - first, "words {first}+{part} of {words}");
+    base.wrapping_add(first as usize)
+}
+
+#[inline(always)]
+fn byte_of(base: *const AtomicU32, words: u32, offset: u32, bytes: u32) -> *const u8 {
+    let all = u64::from(words) * 4;
+    assert!(u64::from(offset) + u64::from(bytes) <= all, "bytes {offset}+{bytes} of {all}");
+    base.cast::<u8>().wrapping_add(offset as usize)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    fn memory(words: usize) -> Vec<AtomicU32> {
+        (0..words as u32).map(|i| AtomicU32::new(i.wrapping_mul(0x0403_0201))).collect()
+    }
+
+    #[test]
+    fn copies_at_every_alignment() {
+        let atomics = memory(16);
+        let own = OwnWords::of(&atomics);
+        let bytes: Vec<u8> = atomics.iter().flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes()).collect();
+        for start in 0..20 {
+            for len in 0..(64 - start) {
+                let mut into = std::vec![0; len];
+                own.as_peer().copy_bytes(start as u32, &mut into);
+                assert_eq!(into, bytes[start..start + len]);
+            }
+        }
+    }
+
+    #[test]
+    fn counters_carry() {
+        let atomics = memory(2);
+        let own = OwnWords::of(&atomics);
+        own.set(0, u32::MAX);
+        own.set(1, 7);
+        own.count(0, 1, 3);
+        assert_eq!(own.as_peer().counter(0, 1), (8u64 << 32) + 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "word 2 of 2")]
+    fn outside_is_our_bug() {
+        let atomics = memory(2);
+        OwnWords::of(&atomics).get(2);
+    }
+}
