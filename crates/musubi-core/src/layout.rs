@@ -66,12 +66,8 @@ pub mod tx {
     pub const LINK_PARTICIPANT: u32 = 0;
     /// Epoch of that receiver; 0 while there is none. Written last.
     pub const LINK_EPOCH: u32 = 1;
-    /// Slot at which the receiver begins.
-    pub const START_INDEX: u32 = 2;
-    /// Lap of that slot.
-    pub const START_LAP: u32 = 3;
-    /// Cumulative count of messages before that slot.
-    pub const START_COUNT: u32 = 4;
+    /// Position ([`crate::fifo::Ring`]) at which the receiver begins.
+    pub const START: u32 = 2;
     /// Non-zero while a thread of the sender sleeps ([`super::waiting`]).
     pub const WAITING: u32 = 16;
     /// 1 while the end is in use.
@@ -80,7 +76,7 @@ pub mod tx {
     pub const EVENTS: u32 = 32;
     /// What the receiver sleeps on; changes with every ring.
     pub const BELL: u32 = 33;
-    /// Cumulative count of enqueued messages, low half.
+    /// Messages enqueued, low half.
     pub const SENT: u32 = 48;
     /// High half of it.
     pub const SENT_HIGH: u32 = 49;
@@ -106,6 +102,8 @@ pub mod tx {
     pub const HIGH_WATER: u32 = 59;
     /// Blocks out of the pool now.
     pub const IN_USE: u32 = 60;
+    /// Position of the next message.
+    pub const TAIL: u32 = 61;
     /// Length of the part before the slots, in words.
     pub const WORDS: u32 = 64;
 }
@@ -141,7 +139,7 @@ pub mod rx {
     pub const EVENTS: u32 = 16;
     /// What the sender sleeps on; changes with every ring.
     pub const BELL: u32 = 17;
-    /// Cumulative count of dequeued messages, in the sender's numbering, low half.
+    /// Position after the last dequeued message.
     pub const TAKEN: u32 = 32;
     /// Messages dequeued by this participant, low half.
     pub const RECEIVED: u32 = 33;
@@ -256,7 +254,10 @@ pub fn walk(plan: &Plan<'_>, domain: u16, mut visit: impl FnMut(Part, u32, u32))
     visit(Part::Header, 0, offset);
     for (number, fifo) in plan.fifos.iter().enumerate() {
         let shape = Shape::of(fifo)?;
-        let ends = [(fifo.from, Part::Tx(number as u16), shape.tx_bytes()?), (fifo.to, Part::Rx(number as u16), shape.rx_bytes()?)];
+        let ends = [
+            (fifo.from, Part::Tx(number as u16), shape.tx_bytes()?),
+            (fifo.to, Part::Rx(number as u16), shape.rx_bytes()?),
+        ];
         for (owner, part, bytes) in ends {
             if owner == domain {
                 visit(part, offset, bytes);

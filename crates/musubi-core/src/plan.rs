@@ -228,8 +228,7 @@ impl Plan<'_> {
         let parts_fit = self.domains.iter().all(|d| d.participants > 0)
             && self.fifos.iter().all(|f| self.fifo_fits(f))
             && self.smems.iter().all(|s| self.smem_fits(s));
-        let sections_fit =
-            (0..self.domains.len()).all(|d| crate::layout::section_bytes(self, d as u16).is_some());
+        let sections_fit = (0..self.domains.len()).all(|d| crate::layout::section_bytes(self, d as u16).is_some());
         if counts_fit && parts_fit && sections_fit { Ok(()) } else { Err(Error::Plan) }
     }
 
