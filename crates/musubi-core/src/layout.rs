@@ -76,6 +76,8 @@ pub mod tx {
     pub const EVENTS: u32 = 32;
     /// What the receiver sleeps on; changes with every ring.
     pub const BELL: u32 = 33;
+    /// Position before which queued messages are void because the sender re-initialised the channel, plus 1; 0: none.
+    pub const SKIP: u32 = 34;
     /// Messages enqueued, low half.
     pub const SENT: u32 = 48;
     /// High half of it.
@@ -315,5 +317,5 @@ const _: () = {
     assert!(rx::WAITING / line != rx::BELL / line && rx::BELL / line != rx::TAKEN / line);
     assert!(rx::TAKEN / line == rx::HELD / line && rx::HISTOGRAM % line == 0);
     assert!(slot::PAYLOAD * 4 == 16, "malloc-grade alignment of payloads");
-    assert!(crate::plan::BLOCKS_MAX <= 1 << 15, "a block index and its flag share 16 bits");
+    assert!(crate::plan::BLOCKS_MAX <= 1 << 14, "laps of 16 bits fit positions of 30");
 };

@@ -5,6 +5,8 @@
 extern crate std;
 
 pub mod error;
+pub mod fifo;
+pub mod guarantee;
 pub mod histogram;
 pub mod layout;
 pub mod plan;

@@ -19,8 +19,8 @@ pub const PARTICIPANTS_MAX: usize = 64;
 pub const FIFOS_MAX: usize = 1024;
 /// Most SMEM channels in a system.
 pub const SMEMS_MAX: usize = 256;
-/// Most blocks in a FIFO channel. A block's index travels in 16 bits; the top bit stays free.
-pub const BLOCKS_MAX: u32 = 32_768;
+/// Most blocks in a FIFO channel, so that positions of 30 bits count at least 65,536 laps ([`crate::fifo::Ring`]).
+pub const BLOCKS_MAX: u32 = 16_384;
 /// Largest block, and largest SMEM channel, in bytes.
 pub const PAYLOAD_BYTES_MAX: u32 = 1 << 30;
 /// Longest name of a system, domain or channel, in bytes.

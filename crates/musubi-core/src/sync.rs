@@ -110,6 +110,37 @@ pub(crate) fn store_then_look(word: &AtomicU32, value: u32, site: Site) {
     }
 }
 
+/// [`store_then_look`] for a return entry, which publishes under a name of its own.
+#[inline(always)]
+pub(crate) fn store_return_then_look(word: &AtomicU32, value: u32) {
+    #[cfg(not(loom))]
+    word.store(value, Ordering::SeqCst);
+    #[cfg(loom)]
+    {
+        word.store(value, release(Site::PublishReturn));
+        if !weakened(Site::RaiseThenLook) {
+            loom::sync::atomic::fence(Ordering::SeqCst);
+        }
+    }
+}
+
+/// Adds one so that a following [`load_after_look`] is not taken before the change is seen by others.
+#[inline(always)]
+pub(crate) fn advance_then_look(word: &AtomicU32, site: Site) {
+    #[cfg(not(loom))]
+    {
+        let _ = site;
+        word.fetch_add(1, Ordering::SeqCst);
+    }
+    #[cfg(loom)]
+    {
+        word.fetch_add(1, Ordering::AcqRel);
+        if !weakened(site) {
+            loom::sync::atomic::fence(Ordering::SeqCst);
+        }
+    }
+}
+
 /// The look that follows a [`store_then_look`].
 #[inline(always)]
 pub(crate) fn load_after_look(word: &AtomicU32) -> u32 {

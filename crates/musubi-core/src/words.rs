@@ -102,10 +102,24 @@ impl<'m> OwnWords<'m> {
         sync::store_then_look(self.word(index), value, site);
     }
 
+    /// Stores a return entry: publishes that the payload was read, and keeps a following [`PeerWords::look`] from
+    /// being taken earlier.
+    #[inline(always)]
+    pub fn publish_return(&self, index: u32, value: u32) {
+        sync::store_return_then_look(self.word(index), value);
+    }
+
     /// Adds to a word that several threads of this one participant may advance; gives the value before.
     #[inline(always)]
     pub fn advance(&self, index: u32, by: u32) -> u32 {
         self.word(index).fetch_add(by, Ordering::AcqRel)
+    }
+
+    /// Adds one to a word that several threads of this one participant may advance, and keeps a following
+    /// [`PeerWords::look`] from being taken earlier.
+    #[inline(always)]
+    pub fn advance_then_look(&self, index: u32, site: Site) {
+        sync::advance_then_look(self.word(index), site);
     }
 
     /// Adds to a counter in two words (low, high), for one writing thread.

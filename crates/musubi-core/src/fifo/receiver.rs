@@ -1,0 +1,520 @@
+//! The receiving end of a FIFO channel, for one incarnation of its sender: wait condition, dequeue, read, free.
+//!
+//! What you may rely on: no call waits. `dequeue` and `free` are constant, `ready` looks at no more slots than the
+//! channel has blocks; `begin` clears the returns once a session. Everything read from the sender is a claim: an index
+//! outside the channel, a length above the block size, a block that we hold already or another incarnation's mark is
+//! refused, counted and skipped, so a hostile sender harms nothing but its own channel.
+//!
+//! How it works: see [`super`]. A notification is a bit in the turn word of the last message that it covers; the
+//! receiver looks ahead from the next message to the first slot that is not announced. `ready` is a level, not an
+//! edge: it holds as long as a notified message has not been dequeued, so waiting once a message and draining after
+//! each wait are both right. Notifications without a message are counted in the sender's `EVENTS`.
+//!
+//! What it does not do: follow the sender through a restart. A port keeps one receiver an incarnation, drains the
+//! dead one's ([`Receiver::retire`]) and goes on with the successor's.
+
+use super::{Cursor, Ring};
+use crate::error::Error;
+use crate::histogram;
+use crate::layout::{Shape, rx, slot, tx};
+use crate::plan::{Fifo, Trust};
+use crate::port::{Clock, Coherence, Doorbell};
+use crate::sync::Site;
+use crate::words::{OwnWords, PeerWords};
+
+/// A received block in the program's hands. Its bytes are the sender's claim and may change under a hostile one, so
+/// they are copied out; give it back through [`Receiver::free`].
+#[must_use = "a received block that is not freed is lost to the sender"]
+#[derive(Debug)]
+pub struct Received<'m> {
+    payload: PeerWords<'m>,
+    first_byte: u32,
+    bytes: u32,
+    block: u32,
+    trusted: bool,
+}
+
+impl<'m> Received<'m> {
+    /// Payload bytes of the message.
+    pub fn len(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Whether the message has no payload.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The block's number in its channel.
+    pub fn block(&self) -> u32 {
+        self.block
+    }
+
+    /// Copies payload bytes from `offset` on; gives how many there were, at most `into.len()`.
+    pub fn copy_to(&self, offset: u32, into: &mut [u8]) -> usize {
+        let left = self.bytes.saturating_sub(offset) as usize;
+        let count = left.min(into.len());
+        self.payload.copy_bytes(self.first_byte + offset.min(self.bytes), &mut into[..count]);
+        count
+    }
+
+    /// Address of the payload, for C and for DMA. Reading it is reading another's memory: once, and with care.
+    pub fn address(&self) -> *const u8 {
+        self.payload.bytes_at(self.first_byte, self.bytes)
+    }
+
+    /// The payload in place, if the plan declares the sender's domain [`Trust::Trusted`]: it promises not to write a
+    /// block that it has sent.
+    pub fn trusted_bytes(&self) -> Option<&'m [u8]> {
+        let address = self.address();
+        // SAFETY: `bytes_at` checked that the bytes lie inside the view, valid for 'm; the plan's author vouches by
+        // `trusted` that the sender does not write them while we hold the block.
+        self.trusted.then(|| unsafe { core::slice::from_raw_parts(address, self.bytes as usize) })
+    }
+}
+
+/// The receiving end towards one incarnation of the sender. `S` stores one bit a block, `C` is the port's cache care.
+#[derive(Debug)]
+pub struct Receiver<'m, S, C> {
+    own: OwnWords<'m>,
+    tx: PeerWords<'m>,
+    shape: Shape,
+    ring: Ring,
+    participant: u16,
+    epoch: u32,
+    sender: (u16, u32),
+    trusted: bool,
+    budget_ns: u32,
+    stage: Stage,
+    head: Cursor,
+    scan: Cursor,
+    notified: u32,
+    returns: Cursor,
+    held: S,
+    held_count: u32,
+    events_seen: u32,
+    skip_seen: u32,
+    waiting_bits: u32,
+    coherence: C,
+}
+
+/// Where the session with this incarnation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The sender has not opened the session for us yet.
+    Waiting,
+    /// Messages flow and blocks go back.
+    Open,
+    /// The sender is gone; what it had committed is drained and nothing goes back.
+    Retired,
+}
+
+impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
+    /// Number of words that `held` must have for a channel of this many blocks.
+    pub const fn held_words(blocks: u32) -> usize {
+        blocks.div_ceil(32) as usize
+    }
+
+    /// The end of `fifo` towards the sender whose transmit end is `tx`. `me` and `sender` are participant and epoch,
+    /// `trust` the plan's word on the sending domain, `held` zeroed storage of [`Receiver::held_words`] words.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] if a view or the storage does not have the size that the plan gives.
+    #[allow(clippy::too_many_arguments, reason = "one constructor, called by ports only; each part is of another kind")]
+    pub fn new(
+        own: OwnWords<'m>,
+        tx: PeerWords<'m>,
+        fifo: &Fifo<'_>,
+        me: (u16, u32),
+        sender: (u16, u32),
+        trust: Trust,
+        held: S,
+        coherence: C,
+    ) -> Result<Self, Error> {
+        let shape = Shape::of(fifo).ok_or(Error::Plan)?;
+        let own_fits = shape.rx_bytes().is_some_and(|bytes| own.len() >= bytes / 4);
+        let tx_fits = shape.tx_bytes().is_some_and(|bytes| tx.len() >= bytes / 4);
+        if !own_fits || !tx_fits || held.as_ref().len() < Self::held_words(fifo.blocks) {
+            return Err(Error::Plan);
+        }
+        let ring = Ring::new(fifo.blocks);
+        let start = ring.cursor(0);
+        Ok(Receiver {
+            own,
+            tx,
+            shape,
+            ring,
+            participant: me.0,
+            epoch: me.1,
+            sender,
+            trusted: trust == Trust::Trusted,
+            budget_ns: fifo.budget_ns,
+            stage: Stage::Waiting,
+            head: start,
+            scan: start,
+            notified: start.position,
+            returns: start,
+            held,
+            held_count: 0,
+            events_seen: 0,
+            skip_seen: 0,
+            waiting_bits: 0,
+            coherence,
+        })
+    }
+
+    /// The sender's participant number and epoch.
+    pub fn sender(&self) -> (u16, u32) {
+        self.sender
+    }
+
+    /// Whether the sender has opened the session for us.
+    pub fn is_open(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
+    /// Blocks in the program's hands.
+    pub fn held(&self) -> u32 {
+        self.held_count
+    }
+
+    /// Messages announced from the head on, counted up to the number of blocks.
+    pub fn queued(&self) -> u32 {
+        let mut cursor = self.head;
+        let mut count = 0;
+        while count < self.ring.slots() && cursor.announced_by(self.turn(cursor)) {
+            cursor = cursor.next(self.ring);
+            count += 1;
+        }
+        count
+    }
+
+    /// Begins the session if the sender has opened it for us; gives whether it is open.
+    pub fn begin(&mut self) -> bool {
+        if self.stage == Stage::Waiting && self.linked_to_us() {
+            let start = self.tx.get(tx::START);
+            self.start_at(start);
+            for entry in 0..self.ring.slots() {
+                self.own.set(rx::WORDS + entry, 0);
+            }
+            self.own.set(rx::LINK_PARTICIPANT, u32::from(self.sender.0));
+            self.own.publish(rx::LINK_EPOCH, self.sender.1, Site::PublishBegin);
+            self.stage = Stage::Open;
+        }
+        self.stage == Stage::Open
+    }
+
+    fn linked_to_us(&self) -> bool {
+        self.tx.see(tx::LINK_EPOCH, Site::SeeLink) == self.epoch
+            && self.tx.get(tx::LINK_PARTICIPANT) == u32::from(self.participant)
+    }
+
+    fn start_at(&mut self, claimed: u32) {
+        let start = if self.ring.contains(claimed) { claimed } else { 0 };
+        self.head = self.ring.cursor(start);
+        self.scan = self.head;
+        self.notified = start;
+        self.own.set(rx::TAKEN, start);
+    }
+
+    /// Puts an end without messages at a later position.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn jump_to(&mut self, position: u32) {
+        self.start_at(position);
+    }
+
+    /// The sender is gone. Its committed messages can still be dequeued; blocks that are freed go nowhere. Gives
+    /// whether anything can be known about them: not so if it died between two receivers, before it could say where
+    /// the second one begins.
+    pub fn retire(&mut self) -> bool {
+        if self.stage == Stage::Waiting {
+            let nobody = self.tx.see(tx::LINK_EPOCH, Site::SeeLink) == 0;
+            if !nobody && !self.linked_to_us() {
+                self.stage = Stage::Retired;
+                return false;
+            }
+            self.start_at(self.tx.get(tx::START));
+        }
+        self.stage = Stage::Retired;
+        // What it enqueued but had no time to notify is due now.
+        self.notified = self.announced_end().position;
+        true
+    }
+
+    /// Whether a retired sender's messages have all been dequeued and its blocks freed.
+    pub fn is_drained(&self) -> bool {
+        self.stage == Stage::Retired && self.held_count == 0 && self.head.position == self.notified
+    }
+
+    /// Whether a wait has something to return for.
+    #[inline]
+    pub fn ready(&mut self) -> bool {
+        self.ready_with::<false>()
+    }
+
+    /// Announces that a thread is about to sleep on [`Receiver::bell`] (or to be called), then looks once more.
+    /// Read the bell's value before.
+    pub fn announce_wait(&mut self, bits: u32) -> bool {
+        self.waiting_bits |= bits;
+        self.own.publish_then_look(rx::WAITING, self.waiting_bits, Site::SleepThenLook);
+        self.ready_with::<true>()
+    }
+
+    /// Takes the announcement back.
+    pub fn withdraw_wait(&mut self, bits: u32) {
+        self.waiting_bits &= !bits;
+        self.own.set(rx::WAITING, self.waiting_bits);
+    }
+
+    /// Counts a wait that went to sleep.
+    pub fn note_sleep(&mut self) {
+        self.own.count_one(rx::SLEPT);
+    }
+
+    /// The word in the sender's section that changes when it rings.
+    pub fn bell(&self) -> PeerWords<'m> {
+        self.tx.part(tx::BELL, 1)
+    }
+
+    #[inline]
+    fn ready_with<const LOOK: bool>(&mut self) -> bool {
+        if self.notified != self.head.position {
+            return true;
+        }
+        if self.stage == Stage::Waiting && !self.begin() {
+            return false;
+        }
+        self.look_ahead::<LOOK>() || self.take_event::<LOOK>()
+    }
+
+    /// Looks from where the last look ended to the first message that a notification covers.
+    #[inline]
+    fn look_ahead<const LOOK: bool>(&mut self) -> bool {
+        while self.ring.distance(self.head.position, self.scan.position) < self.ring.slots() {
+            let turn = self.load_turn::<LOOK>(self.scan);
+            if !self.scan.announced_by(turn) {
+                break;
+            }
+            self.scan = self.scan.next(self.ring);
+            if turn & 1 != 0 {
+                self.notified = self.scan.position;
+                return true;
+            }
+        }
+        self.scan != self.head && self.flagged_late::<LOOK>()
+    }
+
+    /// Whether the last message that was seen without a notification has got one since.
+    fn flagged_late<const LOOK: bool>(&mut self) -> bool {
+        let last = self.ring.cursor(match self.scan.position {
+            0 => self.ring.last(),
+            position => position - 1,
+        });
+        let flagged = self.load_turn::<LOOK>(last) == last.turn() | 1;
+        if flagged {
+            self.notified = self.scan.position;
+        }
+        flagged
+    }
+
+    /// Takes note of notifications without a message; they cover whatever is announced by now.
+    #[inline]
+    fn take_event<const LOOK: bool>(&mut self) -> bool {
+        let events = if LOOK { self.tx.look(tx::EVENTS) } else { self.tx.see(tx::EVENTS, Site::SeeTurn) };
+        if events == self.events_seen || self.stage != Stage::Open {
+            return false;
+        }
+        self.events_seen = events;
+        self.notified = self.announced_end().position;
+        true
+    }
+
+    fn announced_end(&self) -> Cursor {
+        let mut end = self.head;
+        for _ in 0..self.ring.slots() {
+            if !end.announced_by(self.turn(end)) {
+                break;
+            }
+            end = end.next(self.ring);
+        }
+        end
+    }
+
+    #[inline(always)]
+    fn load_turn<const LOOK: bool>(&self, at: Cursor) -> u32 {
+        let word = self.shape.slot(at.index) + slot::TURN;
+        if LOOK { self.tx.look(word) } else { self.tx.see(word, Site::SeeTurn) }
+    }
+
+    fn turn(&self, at: Cursor) -> u32 {
+        self.load_turn::<false>(at)
+    }
+
+    /// Takes the next message. From here on it counts as delivered.
+    ///
+    /// # Errors
+    /// [`Error::Empty`]; [`Error::PeerFault`] if the sender's announcement cannot be, which is skipped and counted.
+    #[inline]
+    pub fn dequeue(&mut self, clock: &impl Clock, doorbell: &impl Doorbell) -> Result<Received<'m>, Error> {
+        if self.stage == Stage::Waiting && !self.begin() {
+            return Err(Error::Empty);
+        }
+        loop {
+            let void = self.is_void();
+            let taken = self.take(clock)?;
+            if !void {
+                return Ok(taken);
+            }
+            // At most as many messages are void as the channel has blocks.
+            let _ = self.free(taken, doorbell);
+        }
+    }
+
+    fn take(&mut self, clock: &impl Clock) -> Result<Received<'m>, Error> {
+        if !self.head.announced_by(self.turn(self.head)) {
+            return Err(Error::Empty);
+        }
+        let slot = self.shape.slot(self.head.index);
+        self.coherence.acquire(self.tx.bytes_at(slot * 4, 4), slot::PAYLOAD * 4);
+        let bytes = self.tx.get(slot + slot::LEN);
+        let mark = self.tx.get(slot + slot::BLOCK);
+        let stamp = self.tx.get(slot + slot::STAMP);
+        self.pass_head();
+        let (block, epoch) = (mark & 0xffff, mark >> 16);
+        let possible = block < self.ring.slots()
+            && bytes <= self.shape.block_bytes
+            && epoch == self.sender.1 & 0xffff
+            && !self.is_held(block);
+        if !possible {
+            self.own.count_one(rx::REFUSED);
+            return Err(Error::PeerFault);
+        }
+        self.mark_held(block, true);
+        self.own.count(rx::RECEIVED, rx::RECEIVED_HIGH, 1);
+        self.own.count(rx::BYTES, rx::BYTES_HIGH, bytes);
+        if stamp != 0 {
+            self.record_latency((clock.now_ns() as u32).wrapping_sub(stamp));
+        }
+        let first_byte = self.shape.payload(block);
+        self.coherence.acquire(self.tx.bytes_at(first_byte, bytes), bytes);
+        Ok(Received { payload: self.tx, first_byte, bytes, block, trusted: self.trusted })
+    }
+
+    fn pass_head(&mut self) {
+        let (passed, next) = (self.head.position, self.head.next(self.ring));
+        self.head = next;
+        if self.scan.position == passed {
+            self.scan = next;
+        }
+        if self.notified == passed {
+            self.notified = next.position;
+        }
+        self.own.publish(rx::TAKEN, next.position, Site::PublishReturn);
+    }
+
+    /// Whether the message at the head lies before a re-initialisation by the sender.
+    #[inline]
+    fn is_void(&mut self) -> bool {
+        let skip = self.tx.see(tx::SKIP, Site::SeeTurn);
+        if skip == self.skip_seen {
+            return false;
+        }
+        let until = skip.wrapping_sub(1);
+        let ahead = if self.ring.contains(until) { self.ring.distance(self.head.position, until) } else { 0 };
+        if ahead == 0 || ahead > self.ring.slots() {
+            self.skip_seen = skip;
+            return false;
+        }
+        true
+    }
+
+    /// Gives a block back to the sender and wakes it if it waits for one.
+    ///
+    /// # Errors
+    /// The block itself, if it is not of this end.
+    #[inline]
+    pub fn free(&mut self, received: Received<'m>, doorbell: &impl Doorbell) -> Result<(), Received<'m>> {
+        let ours = core::ptr::eq(received.payload.bytes_at(0, 0), self.tx.bytes_at(0, 0));
+        if ours && self.free_block(received.block, doorbell).is_ok() { Ok(()) } else { Err(received) }
+    }
+
+    /// [`Receiver::free`] by number.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`]; nothing was changed.
+    #[inline]
+    pub fn free_block(&mut self, block: u32, doorbell: &impl Doorbell) -> Result<(), Error> {
+        if !self.is_held(block) {
+            return Err(Error::NotHeld);
+        }
+        self.mark_held(block, false);
+        if self.stage == Stage::Open {
+            let entry = self.returns.return_entry(block);
+            self.own.publish_return(rx::WORDS + self.returns.index, entry);
+            self.returns = self.returns.next(self.ring);
+            self.ring_if_waiting(doorbell);
+        }
+        Ok(())
+    }
+
+    /// Tells the sender (seed 000, figure 4: the receiver notifies that it is done).
+    pub fn notify(&mut self, doorbell: &impl Doorbell) {
+        self.own.advance_then_look(rx::EVENTS, Site::RaiseThenLook);
+        self.ring_if_waiting(doorbell);
+    }
+
+    /// Rings if the sender sleeps.
+    #[inline]
+    pub fn ring_if_waiting(&self, doorbell: &impl Doorbell) {
+        let waiting = self.tx.look(tx::WAITING);
+        if waiting != 0 {
+            doorbell.ring(self.own.word(rx::BELL), waiting);
+        }
+    }
+
+    /// Re-initialises the channel from this end (`mdcom_fifo_init`): what is held and queued goes back unread. Gives
+    /// how many blocks went back.
+    pub fn reset(&mut self, clock: &impl Clock, doorbell: &impl Doorbell) -> u32 {
+        let mut count = 0;
+        for block in 0..self.ring.slots() {
+            count += u32::from(self.free_block(block, doorbell).is_ok());
+        }
+        for _ in 0..self.ring.slots() {
+            match self.dequeue(clock, doorbell) {
+                Ok(received) => count += u32::from(self.free(received, doorbell).is_ok()),
+                Err(Error::PeerFault) => {}
+                Err(_) => break,
+            }
+        }
+        count
+    }
+
+    /// Address and length of a held block's payload by number, for an interface that hands out numbers.
+    pub fn block_address(&self, block: u32) -> Option<*const u8> {
+        self.is_held(block).then(|| self.tx.bytes_at(self.shape.payload(block), self.shape.block_bytes))
+    }
+
+    fn record_latency(&mut self, latency_ns: u32) {
+        let bucket = rx::HISTOGRAM + histogram::FIRST_BUCKET + histogram::bucket(latency_ns);
+        self.own.count_one(bucket);
+        self.own.count_one(rx::HISTOGRAM + histogram::COUNT);
+        if latency_ns > self.own.get(rx::HISTOGRAM + histogram::MAX) {
+            self.own.set(rx::HISTOGRAM + histogram::MAX, latency_ns);
+        }
+        if self.budget_ns != 0 && latency_ns > self.budget_ns {
+            self.own.count_one(rx::OVER_BUDGET);
+        }
+    }
+
+    fn is_held(&self, block: u32) -> bool {
+        let word = self.held.as_ref().get(block as usize / 32).copied().unwrap_or(0);
+        word >> (block % 32) & 1 != 0
+    }
+
+    fn mark_held(&mut self, block: u32, held: bool) {
+        let word = &mut self.held.as_mut()[block as usize / 32];
+        *word = (*word & !(1 << (block % 32))) | (u32::from(held) << (block % 32));
+        self.held_count = if held { self.held_count + 1 } else { self.held_count - 1 };
+        self.own.set(rx::HELD, self.held_count);
+    }
+}

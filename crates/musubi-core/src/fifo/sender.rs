@@ -1,0 +1,486 @@
+//! The sending end of a FIFO channel: allocate, enqueue, notify.
+//!
+//! What you may rely on: no call waits. `allocate` takes at most [`super::REAP_MAX`] returned blocks back and is
+//! otherwise constant; `enqueue`, `free` and `notify` are constant; `set_receiver` makes one pass over the blocks.
+//!
+//! How it works: see [`super`]. This end owns every word of the transmit end (layout: `tx`, `slot`) and reads the
+//! receiver's returns (layout: `rx`), whose entries are claims: a block comes back only if it is out.
+
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+
+use super::pool::{Entry, Pool};
+use super::{Cursor, REAP_MAX, Ring};
+use crate::error::Error;
+use crate::guarantee::{Filter, Regulator, Verdict};
+use crate::layout::{Shape, rx, slot, tx};
+use crate::plan::{Fifo, FilterRule};
+use crate::port::{Clock, Coherence, Doorbell};
+use crate::sync::Site;
+use crate::words::{OwnWords, PeerWords};
+
+/// A block in the program's hands: exclusive memory of the channel's block size.
+///
+/// Give it back through [`Sender::enqueue`] or [`Sender::free`] of the end it came from. One that is dropped stays out
+/// of the pool until the end is re-initialised; the interfaces above wrap it so that this does not happen.
+#[must_use = "a block that is neither enqueued nor freed is lost to the channel"]
+pub struct Loan<'m> {
+    memory: &'m mut [u8],
+    block: u32,
+}
+
+impl Loan<'_> {
+    /// The block's number in its channel.
+    pub fn block(&self) -> u32 {
+        self.block
+    }
+}
+
+impl Deref for Loan<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.memory
+    }
+}
+
+impl DerefMut for Loan<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.memory
+    }
+}
+
+impl fmt::Debug for Loan<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loan").field("block", &self.block).field("bytes", &self.memory.len()).finish()
+    }
+}
+
+/// Below this many free blocks the line with the returns is brought near, so that reading it does not stall.
+const REAP_AHEAD: u32 = 2;
+
+/// What became of a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notified {
+    /// The receiver can see it; it was rung if it slept.
+    Raised,
+    /// The filter holds it back; it must be raised at this time at the latest ([`Sender::raise_if_due`]).
+    Held {
+        /// Nanoseconds of the clock that was passed in.
+        latest_at_ns: u64,
+    },
+}
+
+/// The sending end. `S` stores one [`Entry`] a block, `C` is the port's cache care.
+#[derive(Debug)]
+pub struct Sender<'m, S, C> {
+    own: OwnWords<'m>,
+    receiver: Option<PeerWords<'m>>,
+    began: bool,
+    shape: Shape,
+    ring: Ring,
+    participant: u16,
+    epoch: u32,
+    tail: Cursor,
+    returns: Cursor,
+    pool: Pool<S>,
+    filter: Filter,
+    level_counts: bool,
+    regulator: Regulator,
+    sample_every: u32,
+    until_sample: u32,
+    unflagged: Option<u32>,
+    events_seen: u32,
+    dropped_seen: u32,
+    waiting_bits: u32,
+    coherence: C,
+}
+
+impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
+    /// The end of `fifo` on fresh (zeroed) words of the own section. `entries` has one entry a block; `participant`
+    /// and `epoch` are our own.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] if the words or the entries do not have the size that the plan gives.
+    pub fn new(
+        own: OwnWords<'m>,
+        fifo: &Fifo<'_>,
+        (participant, epoch): (u16, u32),
+        entries: S,
+        coherence: C,
+    ) -> Result<Self, Error> {
+        let shape = Shape::of(fifo).ok_or(Error::Plan)?;
+        let fits = shape.tx_bytes().is_some_and(|bytes| own.len() >= bytes / 4);
+        if !fits || entries.as_ref().len() != fifo.blocks as usize {
+            return Err(Error::Plan);
+        }
+        let ring = Ring::new(fifo.blocks);
+        Ok(Sender {
+            own,
+            receiver: None,
+            began: false,
+            shape,
+            ring,
+            participant,
+            epoch,
+            tail: ring.cursor(0),
+            returns: ring.cursor(0),
+            pool: Pool::new(entries),
+            filter: Filter::new(fifo.filter),
+            level_counts: fifo.filter.level > 0,
+            regulator: Regulator::new(fifo.regulation),
+            sample_every: fifo.sample_every,
+            until_sample: 1,
+            unflagged: None,
+            events_seen: 0,
+            dropped_seen: 0,
+            waiting_bits: 0,
+            coherence,
+        })
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> u32 {
+        self.shape.block_bytes
+    }
+
+    /// Number of blocks, and how many of them are in the pool as far as we have looked.
+    pub fn blocks(&self) -> (u32, u32) {
+        (self.pool.blocks(), self.pool.free())
+    }
+
+    /// Messages enqueued and not yet dequeued, by the receiver's own claim.
+    pub fn queued(&self) -> u32 {
+        let from = match self.receiver {
+            Some(rx) if self.began => rx.get(rx::TAKEN),
+            _ => self.own.get(tx::START),
+        };
+        if self.ring.contains(from) { self.ring.distance(from, self.tail.position).min(self.ring.slots()) } else { 0 }
+    }
+
+    /// Takes a block from the pool.
+    ///
+    /// # Errors
+    /// [`Error::NoBlock`] if all are held or sent and none has come back.
+    #[inline]
+    pub fn allocate(&mut self) -> Result<Loan<'m>, Error> {
+        let block = self.allocate_block()?;
+        let bytes = self.shape.block_bytes;
+        let memory = self.own.bytes_at(self.shape.payload(block), bytes);
+        // SAFETY: the bytes lie inside the own section for 'm (`bytes_at` checked); only this participant writes them,
+        // and the pool has just marked the block held, so no other `Loan` covers them until it is given back.
+        let memory = unsafe { core::slice::from_raw_parts_mut(memory, bytes as usize) };
+        Ok(Loan { memory, block })
+    }
+
+    /// [`Sender::allocate`] by number, for an interface that hands out numbers; see [`Sender::block_address`].
+    #[inline]
+    pub fn allocate_block(&mut self) -> Result<u32, Error> {
+        if self.pool.free() <= REAP_AHEAD {
+            self.prepare_reap();
+        }
+        let Some(block) = self.pool.take(self.slot_ahead()) else {
+            self.own.count_one(tx::EXHAUSTED);
+            return Err(Error::NoBlock);
+        };
+        self.account();
+        self.coherence.intend_write(self.own.bytes_at(self.shape.slot(block) * 4, 4));
+        Ok(block)
+    }
+
+    /// Address of a held block's memory; `None` if the program does not hold it.
+    #[inline]
+    pub fn block_address(&self, block: u32) -> Option<*mut u8> {
+        self.pool.is_held(block).then(|| self.own.bytes_at(self.shape.payload(block), self.shape.block_bytes))
+    }
+
+    /// Gives a block back unsent.
+    ///
+    /// # Errors
+    /// The loan itself, if it is not of this end.
+    pub fn free(&mut self, loan: Loan<'m>) -> Result<(), Loan<'m>> {
+        if self.owns(&loan) && self.free_block(loan.block).is_ok() { Ok(()) } else { Err(loan) }
+    }
+
+    /// [`Sender::free`] by number.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`]; nothing was changed.
+    pub fn free_block(&mut self, block: u32) -> Result<(), Error> {
+        if !self.pool.put_back(block) {
+            return Err(Error::NotHeld);
+        }
+        self.account();
+        Ok(())
+    }
+
+    /// Enqueues a block with `bytes` of payload. The receiver can dequeue it from now on; [`Sender::notify`] tells it.
+    ///
+    /// # Errors
+    /// With the loan: [`Error::TooLong`], [`Error::Throttled`], or [`Error::NotHeld`] if it is not of this end.
+    #[inline]
+    pub fn enqueue(&mut self, loan: Loan<'m>, bytes: u32, clock: &impl Clock) -> Result<(), (Error, Loan<'m>)> {
+        if !self.owns(&loan) {
+            return Err((Error::NotHeld, loan));
+        }
+        self.enqueue_block(loan.block, bytes, clock).map_err(|error| (error, loan))
+    }
+
+    /// [`Sender::enqueue`] by number.
+    ///
+    /// # Errors
+    /// As there; nothing was changed.
+    #[inline]
+    pub fn enqueue_block(&mut self, block: u32, bytes: u32, clock: &impl Clock) -> Result<(), Error> {
+        if bytes > self.shape.block_bytes {
+            return Err(Error::TooLong);
+        }
+        if !self.pool.is_held(block) {
+            return Err(Error::NotHeld);
+        }
+        if !self.regulator.is_none()
+            && let Err(retry_ns) = self.regulator.admit(clock.now_ns(), bytes)
+        {
+            self.own.count_one(tx::THROTTLED);
+            return Err(Error::Throttled { retry_ns });
+        }
+        self.pool.send(block, self.tail.position);
+        self.announce(block, bytes, clock);
+        Ok(())
+    }
+
+    /// Puts an unused end at a later position, as if it had sent that many messages.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn jump_to(&mut self, position: u32) {
+        self.tail = self.ring.cursor(position);
+        self.own.set(tx::TAIL, position);
+    }
+
+    fn announce(&mut self, block: u32, bytes: u32, clock: &impl Clock) {
+        let payload = self.own.bytes_at(self.shape.payload(block), self.shape.block_bytes);
+        self.coherence.publish(payload, bytes);
+        let slot = self.shape.slot(self.tail.index);
+        let stamp = self.stamp(clock);
+        self.own.set(slot + slot::LEN, bytes);
+        self.own.set(slot + slot::BLOCK, block | (self.epoch << 16));
+        self.own.set(slot + slot::STAMP, stamp);
+        self.own.publish(slot + slot::TURN, self.tail.turn(), Site::PublishTurn);
+        self.coherence.publish(self.own.bytes_at(slot * 4, slot::PAYLOAD * 4), slot::PAYLOAD * 4);
+        self.unflagged = Some(slot);
+        self.tail = self.tail.next(self.ring);
+        self.own.set(tx::TAIL, self.tail.position);
+        self.own.count(tx::SENT, tx::SENT_HIGH, 1);
+        self.own.count(tx::BYTES, tx::BYTES_HIGH, bytes);
+    }
+
+    /// Asks that the receiver be told. The filter decides when.
+    #[inline]
+    pub fn notify(&mut self, clock: &impl Clock, doorbell: &impl Doorbell) -> Notified {
+        if !self.filter.is_each() {
+            let queued = if self.level_counts { self.queued() } else { 0 };
+            if let Verdict::Hold { latest_at_ns } = self.filter.offer(clock.now_ns(), queued) {
+                self.own.count_one(tx::SUPPRESSED);
+                return Notified::Held { latest_at_ns };
+            }
+        }
+        self.raise(doorbell);
+        Notified::Raised
+    }
+
+    /// Raises a held-back notification whose time has come; gives whether it did.
+    pub fn raise_if_due(&mut self, clock: &impl Clock, doorbell: &impl Doorbell) -> bool {
+        let due = self.filter.due(clock.now_ns());
+        if due {
+            self.raise(doorbell);
+        }
+        due
+    }
+
+    fn raise(&mut self, doorbell: &impl Doorbell) {
+        self.own.count_one(tx::RAISED);
+        match self.unflagged.take() {
+            Some(slot) => {
+                let turn = self.own.get(slot + slot::TURN) | 1;
+                self.own.publish_then_look(slot + slot::TURN, turn, Site::RaiseThenLook);
+                self.coherence.publish(self.own.bytes_at(slot * 4, 4), 4);
+            }
+            None => self.own.advance_then_look(tx::EVENTS, Site::RaiseThenLook),
+        }
+        self.ring_if_waiting(doorbell);
+    }
+
+    /// Rings if the receiver sleeps. A port calls it again when it learned of a receiver after a notification.
+    #[inline]
+    pub fn ring_if_waiting(&self, doorbell: &impl Doorbell) {
+        if let Some(rx) = self.receiver {
+            let waiting = rx.look(rx::WAITING);
+            if waiting != 0 {
+                doorbell.ring(self.own.word(tx::BELL), waiting);
+            }
+        }
+    }
+
+    /// Replaces the filter (`mdcom_filter_set`). A notification that the old one held back is raised.
+    pub fn set_filter(&mut self, rule: FilterRule, doorbell: &impl Doorbell) {
+        self.filter = Filter::new(rule);
+        self.level_counts = rule.level > 0;
+        if self.unflagged.is_some() {
+            self.raise(doorbell);
+        }
+    }
+
+    /// Re-initialises the channel from this end (`mdcom_fifo_init`): held blocks return to the pool, queued messages
+    /// are void and come back as the receiver passes them. Gives how many blocks the program had held.
+    pub fn reset(&mut self, doorbell: &impl Doorbell) -> u32 {
+        let held = self.pool.recall();
+        self.own.set(tx::SKIP, self.tail.position + 1);
+        self.unflagged = None;
+        self.raise(doorbell);
+        self.account();
+        held
+    }
+
+    /// The receiver has changed: the former one is gone, and `receiver` (if any) begins at `start`. Blocks that were
+    /// on the way to the former one before `start` come back. Gives how many of them it had held in its hands.
+    pub fn set_receiver(&mut self, receiver: Option<PeerWords<'m>>, start: u32) -> u32 {
+        self.reap::<false>(self.ring.slots());
+        let (ring, tail) = (self.ring, self.tail.position);
+        let queued = ring.distance(start, tail);
+        let reclaimed = self.pool.reclaim(|position| ring.distance(position, tail) > queued);
+        let dropped = self.own.get(tx::DROPPED);
+        let abandoned = reclaimed.saturating_sub(dropped.wrapping_sub(self.dropped_seen));
+        self.dropped_seen = dropped;
+        self.own.set(tx::ABANDONED, self.own.get(tx::ABANDONED).wrapping_add(abandoned));
+        self.account();
+        self.receiver = receiver;
+        self.began = false;
+        self.returns = ring.cursor(0);
+        self.events_seen = 0;
+        abandoned
+    }
+
+    /// Whether an allocation would succeed now, or the receiver raised an event since the last look.
+    #[inline]
+    pub fn poll(&mut self) -> SenderReady {
+        self.poll_with::<false>()
+    }
+
+    /// Announces that a thread is about to sleep on [`Sender::bell`] (or to be called), then looks once more.
+    /// Read the bell's value before.
+    pub fn announce_wait(&mut self, bits: u32) -> SenderReady {
+        self.waiting_bits |= bits;
+        self.own.publish_then_look(tx::WAITING, self.waiting_bits, Site::SleepThenLook);
+        self.poll_with::<true>()
+    }
+
+    /// Takes the announcement back.
+    pub fn withdraw_wait(&mut self, bits: u32) {
+        self.waiting_bits &= !bits;
+        self.own.set(tx::WAITING, self.waiting_bits);
+    }
+
+    /// The word in the receiver's section that changes when it rings; `None` without a receiver.
+    pub fn bell(&self) -> Option<PeerWords<'m>> {
+        self.receiver.map(|rx| rx.part(rx::BELL, 1))
+    }
+
+    fn poll_with<const LOOK: bool>(&mut self) -> SenderReady {
+        if self.pool.free() == 0 {
+            self.reap::<LOOK>(REAP_MAX);
+        }
+        let began = self.began();
+        let events = self.receiver.filter(|_| began).map_or(self.events_seen, |rx| load::<LOOK>(&rx, rx::EVENTS));
+        let event = events != self.events_seen;
+        self.events_seen = events;
+        SenderReady { block: self.pool.free() > 0, event }
+    }
+
+    /// Takes returned blocks back when the pool is empty; while it runs low, only brings their line near.
+    fn prepare_reap(&mut self) {
+        if self.pool.free() == 0 {
+            self.reap::<false>(REAP_MAX);
+        } else if let Some(rx) = self.receiver {
+            self.coherence.intend_read(rx.bytes_at((rx::WORDS + self.returns.index) * 4, 4));
+        }
+    }
+
+    /// Takes at most `most` returned blocks back into the pool.
+    fn reap<const LOOK: bool>(&mut self, most: u32) {
+        let Some(rx) = self.receiver else { return };
+        if !self.began() {
+            return;
+        }
+        for _ in 0..most {
+            let Some(block) = self.returns.returned_by(load::<LOOK>(&rx, rx::WORDS + self.returns.index)) else {
+                return;
+            };
+            self.returns = self.returns.next(self.ring);
+            if !self.pool.returned(block) {
+                self.own.advance(tx::REFUSED, 1);
+            }
+        }
+    }
+
+    /// Whether the receiver has begun its session with us, so that its returns are meant for us.
+    #[inline]
+    fn began(&mut self) -> bool {
+        if !self.began
+            && let Some(rx) = self.receiver
+        {
+            self.began = rx.see(rx::LINK_EPOCH, Site::SeeBegin) == self.epoch
+                && rx.get(rx::LINK_PARTICIPANT) == u32::from(self.participant);
+        }
+        self.began
+    }
+
+    /// The slot that the next block will probably be announced in: as many ahead of the tail as are held.
+    fn slot_ahead(&self) -> u32 {
+        let index = self.tail.index + self.pool.held();
+        if index < self.ring.slots() { index } else { index - self.ring.slots() }
+    }
+
+    fn account(&self) {
+        self.own.set(tx::IN_USE, self.pool.blocks() - self.pool.free());
+    }
+
+    fn note_depth(&self) {
+        let queued = self.queued();
+        if queued > self.own.get(tx::HIGH_WATER) {
+            self.own.set(tx::HIGH_WATER, queued);
+        }
+    }
+
+    fn owns(&self, loan: &Loan<'m>) -> bool {
+        let home = (loan.block < self.ring.slots())
+            .then(|| self.own.bytes_at(self.shape.payload(loan.block), self.shape.block_bytes));
+        home.is_some_and(|home| core::ptr::eq(home, loan.memory.as_ptr()))
+    }
+
+    /// The send time for every [`Fifo::sample_every`]-th message, else 0.
+    fn stamp(&mut self, clock: &impl Clock) -> u32 {
+        if self.sample_every == 0 {
+            return 0;
+        }
+        self.until_sample -= 1;
+        if self.until_sample > 0 {
+            return 0;
+        }
+        self.until_sample = self.sample_every;
+        self.note_depth();
+        (clock.now_ns() as u32).max(1)
+    }
+}
+
+/// A receiver's word, plainly or as the look after an announcement.
+#[inline(always)]
+fn load<const LOOK: bool>(rx: &PeerWords<'_>, index: u32) -> u32 {
+    if LOOK { rx.look(index) } else { rx.see(index, Site::SeeReturn) }
+}
+
+/// What a sender can go on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderReady {
+    /// A block is free.
+    pub block: bool,
+    /// The receiver raised an event since the last look.
+    pub event: bool,
+}
