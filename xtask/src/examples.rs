@@ -1,0 +1,195 @@
+//! The examples in C and Rust: built against an installed Musubi as a user would, and run against each other.
+//!
+//! How it works: `cargo xtask install` goes to a directory below the build directory. Each `examples/c/*.c` is
+//! compiled with what pkg-config says and the headers that `musubi generate` writes. `examples/runs.toml` lists the runs:
+//!
+//! ```toml
+//! [[run]]
+//! title = "a C Master and a Rust Remote"
+//! system = "greeting.toml"              # a description in examples/
+//! programs = ["c:master", "rust:remote"] # examples/c/master.c and the bin `remote` of examples/rust
+//! both_orders = true                     # also started the other way round
+//! seconds_max = 20
+//! ```
+//!
+//! A run passes if every program ends with success in time. An example that no run names is a failure.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use crate::runner::{Context, Verdict};
+use crate::{install, packages};
+
+/// Time between the starts of two programs of a run, so that their order is the one that is meant.
+const START_GAP: Duration = Duration::from_millis(200);
+/// How often a running program is looked at.
+const LOOK_PERIOD: Duration = Duration::from_millis(10);
+
+#[derive(Deserialize)]
+struct Runs {
+    run: Vec<Run>,
+}
+
+#[derive(Deserialize)]
+struct Run {
+    title: String,
+    system: String,
+    programs: Vec<String>,
+    #[serde(default)]
+    both_orders: bool,
+    seconds_max: u64,
+}
+
+/// Step: each example is built, and every run passes.
+///
+/// # Errors
+/// If a program that must exist cannot be started, or the library does not build.
+pub fn step(context: &Context) -> Result<Verdict> {
+    let directory = context.root.join("examples");
+    let sources = c_sources(&directory.join("c"))?;
+    let has_rust = directory.join("rust/Cargo.toml").exists();
+    if sources.is_empty() && !has_rust {
+        return Ok(Verdict::skipped("examples/ is not in the tree yet"));
+    }
+    if let Some(reason) = packages::lacking(&["gcc", "libc6-dev", "pkg-config"]) {
+        return Ok(Verdict::skipped(reason));
+    }
+    let runs: Runs = toml::from_str(&std::fs::read_to_string(directory.join("runs.toml")).context("runs.toml")?)?;
+    let prefix = context.target.join("installed");
+    install::install(context, &prefix)?;
+    let programs = context.target.join("examples");
+    std::fs::create_dir_all(&programs)?;
+    let mut verdict = forgotten(&sources, &runs);
+    for source in &sources {
+        verdict.add(compile(context, source, &runs, &prefix, &programs)?);
+    }
+    if has_rust {
+        let manifest = directory.join("rust/Cargo.toml");
+        context.must(context.cargo().args(["build", "--bins", "--manifest-path"]).arg(manifest))?;
+    }
+    for run in &runs.run {
+        verdict.add(try_orders(context, run, &programs));
+    }
+    Ok(verdict)
+}
+
+fn c_sources(directory: &Path) -> Result<Vec<PathBuf>> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(Vec::new()) };
+    let paths = entries.map(|e| Ok(e?.path())).collect::<Result<Vec<_>>>()?;
+    Ok(paths.into_iter().filter(|p| p.extension().is_some_and(|e| e == "c")).collect())
+}
+
+/// A failure for each C example that no run names.
+fn forgotten(sources: &[PathBuf], runs: &Runs) -> Verdict {
+    let named: BTreeSet<&str> = runs.run.iter().flat_map(|r| r.programs.iter().map(String::as_str)).collect();
+    let mut verdict = Verdict::default();
+    for stem in sources.iter().filter_map(|s| s.file_stem()).map(|s| s.to_string_lossy()) {
+        if !named.contains(format!("c:{stem}").as_str()) {
+            verdict.add(Verdict::failed(format!("runs.toml does not run c:{stem}")));
+        }
+    }
+    verdict
+}
+
+/// Compiles one C example as a user would.
+fn compile(context: &Context, source: &Path, runs: &Runs, prefix: &Path, programs: &Path) -> Result<Verdict> {
+    let stem = source.file_stem().context("a source without a name")?.to_string_lossy().into_owned();
+    let wanted = format!("c:{stem}");
+    let Some(run) = runs.run.iter().find(|r| r.programs.contains(&wanted)) else { return Ok(Verdict::default()) };
+    let generated = programs.join(format!("{}.d", run.system));
+    let mut generate = Command::new(prefix.join("bin/musubi"));
+    generate.arg("generate").arg(context.root.join("examples").join(&run.system)).arg("--out").arg(&generated);
+    context.must(&mut generate)?;
+    let mut ask = Command::new("pkg-config");
+    ask.args(["--cflags", "--libs", "musubi"]).env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+    let flags = context.must(&mut ask)?;
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-I"]).arg(generated).arg(source);
+    cc.arg("-o").arg(programs.join(&stem)).args(flags.split_whitespace()).arg("-pthread");
+    cc.arg(format!("-Wl,-rpath,{}", prefix.join("lib").display()));
+    let output = context.run(&mut cc)?;
+    Ok(if output.status.success() { Verdict::passed() } else { Verdict::failed(format!("{stem}.c does not compile")) })
+}
+
+fn try_orders(context: &Context, run: &Run, programs: &Path) -> Verdict {
+    let mut order: Vec<&str> = run.programs.iter().map(String::as_str).collect();
+    let mut verdict = Verdict::default();
+    for turn in 0..=u32::from(run.both_orders) {
+        if turn == 1 {
+            order.reverse();
+        }
+        println!("   {}: {}", run.title, order.join(", "));
+        verdict.add(match try_run(context, run, &order, programs) {
+            Ok(()) => Verdict::passed(),
+            Err(error) => Verdict::failed(format!("{} ({}): {error:#}", run.title, order.join(", "))),
+        });
+    }
+    verdict
+}
+
+/// Starts the programs in this order and waits for all.
+fn try_run(context: &Context, run: &Run, order: &[&str], programs: &Path) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(run.seconds_max);
+    let mut children = Children(Vec::new());
+    for name in order {
+        let mut command = command_of(context, name, programs)?;
+        command.env("MUSUBI_SYSTEM", context.root.join("examples").join(&run.system));
+        command.env("MUSUBI_INSTANCE", format!("xtask{}", std::process::id()));
+        children.0.push(((*name).to_owned(), command.spawn().with_context(|| format!("cannot start {name}"))?));
+        std::thread::sleep(START_GAP);
+    }
+    for (name, child) in &mut children.0 {
+        let status = loop {
+            match child.try_wait()? {
+                Some(status) => break status,
+                None if Instant::now() >= deadline => bail!("{name} did not end within {} s", run.seconds_max),
+                None => std::thread::sleep(LOOK_PERIOD),
+            }
+        };
+        if !status.success() {
+            bail!("{name} ended with {status}");
+        }
+    }
+    Ok(())
+}
+
+fn command_of(context: &Context, name: &str, programs: &Path) -> Result<Command> {
+    let path = match name.split_once(':') {
+        Some(("c", stem)) => programs.join(stem),
+        Some(("rust", bin)) => context.target.join("debug").join(bin),
+        _ => bail!("runs.toml: a program is c:NAME or rust:NAME, not {name}"),
+    };
+    Ok(Command::new(path))
+}
+
+/// Children that do not outlive a failed run.
+struct Children(Vec<(String, Child)>);
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        for (_, child) in &mut self.0 {
+            // Already gone is just as well.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_that_no_run_names_is_a_failure() {
+        let runs: Runs =
+            toml::from_str("[[run]]\ntitle = 't'\nsystem = 's.toml'\nprograms = ['c:a', 'rust:b']\nseconds_max = 1\n")
+                .unwrap();
+        let sources = [PathBuf::from("examples/c/a.c"), PathBuf::from("examples/c/b.c")];
+        assert_eq!(forgotten(&sources, &runs).notes, ["runs.toml does not run c:b"]);
+    }
+}

@@ -1,0 +1,137 @@
+//! `cargo xtask install`: what a program in C or Rust needs to use Musubi, below one directory.
+//!
+//! How it works: the C library is built twice from one crate, as `libmusubi.so.<version>` with the soname
+//! `libmusubi.so.<major>` and as `libmusubi.a`; rustc says which system libraries the static one needs, and the
+//! pkg-config file repeats it under `Libs.private`.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::runner::Context;
+
+/// Shells whose completions are installed, and where each looks for them.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "share/bash-completion/completions/musubi"),
+    ("zsh", "share/zsh/site-functions/_musubi"),
+    ("fish", "share/fish/vendor_completions.d/musubi.fish"),
+];
+
+/// Builds and installs everything below `prefix`, which is created.
+///
+/// # Errors
+/// If something does not build or cannot be written.
+pub fn install(context: &Context, prefix: &Path) -> Result<()> {
+    std::fs::create_dir_all(prefix).with_context(|| format!("cannot create {}", prefix.display()))?;
+    let prefix = prefix.canonicalize()?;
+    let version = version(&std::fs::read_to_string(context.root.join("Cargo.toml"))?)?;
+    let major = version.split('.').next().unwrap_or("0");
+    let release = context.target.join("release");
+    let needs = build(context, major)?;
+    put(&release.join("libmusubi.so"), &prefix.join("lib").join(format!("libmusubi.so.{version}")))?;
+    link(&prefix, &format!("libmusubi.so.{version}"), &format!("libmusubi.so.{major}"))?;
+    link(&prefix, &format!("libmusubi.so.{major}"), "libmusubi.so")?;
+    put(&release.join("libmusubi.a"), &prefix.join("lib/libmusubi.a"))?;
+    put(&release.join("musubi"), &prefix.join("bin/musubi"))?;
+    for entry in std::fs::read_dir(context.root.join("include"))? {
+        let header = entry?.path();
+        if header.extension().is_some_and(|e| e == "h") {
+            put(&header, &prefix.join("include").join(header.file_name().context("a header without a name")?))?;
+        }
+    }
+    write(&prefix.join("lib/pkgconfig/musubi.pc"), &pkg_config(&prefix, &version, &needs))?;
+    for (shell, place) in COMPLETIONS {
+        let text = context.must(Command::new(prefix.join("bin/musubi")).args(["completions", shell]))?;
+        write(&prefix.join(place), &text)?;
+    }
+    println!("   installed Musubi {version} in {}", prefix.display());
+    Ok(())
+}
+
+/// Builds the libraries and the command; gives the system libraries that the static library needs.
+fn build(context: &Context, major: &str) -> Result<String> {
+    let library = |kind: &str| {
+        let mut cargo = context.cargo();
+        cargo.args(["rustc", "--release", "-p", "musubi-capi", "--lib", "--crate-type", kind, "--"]);
+        cargo
+    };
+    let soname = format!("-Clink-arg=-Wl,-soname,libmusubi.so.{major}");
+    context.must(library("cdylib").arg(soname))?;
+    let text = context.must(library("staticlib").args(["--print", "native-static-libs"]))?;
+    context.must(context.cargo().args(["build", "--release", "-p", "musubi-cli"]))?;
+    native_libraries(&text).context("rustc did not say what the static library needs")
+}
+
+/// The list after rustc's `native-static-libs:`.
+fn native_libraries(text: &str) -> Option<String> {
+    text.lines().find_map(|line| line.split_once("native-static-libs:")).map(|(_, list)| list.trim().to_owned())
+}
+
+fn pkg_config(prefix: &Path, version: &str, needs: &str) -> String {
+    format!(
+        "prefix={}\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
+         Name: Musubi\nDescription: Messages between real-time and Linux domains, with a stated response time\n\
+         Version: {version}\nCflags: -I${{includedir}}\nLibs: -L${{libdir}} -lmusubi\nLibs.private: {needs}\n",
+        prefix.display()
+    )
+}
+
+fn version(manifest: &str) -> Result<String> {
+    let table: toml::Table = manifest.parse()?;
+    let version = table.get("workspace").and_then(|w| w.get("package")?.get("version")?.as_str());
+    Ok(version.context("the workspace has no version")?.to_owned())
+}
+
+/// Copies a file, making its directory. The old one is removed first: a program may be running from it.
+fn put(from: &Path, to: &Path) -> Result<()> {
+    if !from.exists() {
+        bail!("{} was not built", from.display());
+    }
+    clear(to)?;
+    std::fs::copy(from, to).with_context(|| format!("cannot write {}", to.display()))?;
+    Ok(())
+}
+
+fn write(to: &Path, text: &str) -> Result<()> {
+    clear(to)?;
+    std::fs::write(to, text).with_context(|| format!("cannot write {}", to.display()))
+}
+
+fn link(prefix: &Path, name: &str, alias: &str) -> Result<()> {
+    let place = prefix.join("lib").join(alias);
+    clear(&place)?;
+    std::os::unix::fs::symlink(name, &place).with_context(|| format!("cannot link {}", place.display()))
+}
+
+/// Makes the directory of a file, and removes the file.
+fn clear(to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to.parent().context("a file without a directory")?)?;
+    if to.symlink_metadata().is_ok() {
+        std::fs::remove_file(to)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rustc_says_what_the_static_library_needs() {
+        let text = "warning: x\nnote: native-static-libs: -lgcc_s -lc\n";
+        assert_eq!(native_libraries(text).as_deref(), Some("-lgcc_s -lc"));
+        assert_eq!(native_libraries("Finished"), None);
+    }
+
+    #[test]
+    fn the_pkg_config_file_has_what_static_linking_needs() {
+        let text = pkg_config(Path::new("/opt/m"), "0.1.0", "-lc");
+        assert!(text.starts_with("prefix=/opt/m\n") && text.contains("\nLibs.private: -lc\n"), "{text}");
+    }
+
+    #[test]
+    fn the_version_is_the_workspaces() {
+        assert_eq!(version("[workspace.package]\nversion = '1.2.3'\n").unwrap(), "1.2.3");
+    }
+}

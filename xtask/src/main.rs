@@ -1,0 +1,110 @@
+//! `cargo xtask`: the project's own commands.
+//!
+//! What you may rely on: CI runs `cargo xtask test` and nothing else; each of its longer steps is a command too.
+//!
+//! How it works: a command is a module; `test` runs the steps of [`test::STEPS`] one after the other.
+
+#![forbid(unsafe_code)]
+
+mod examples;
+mod fuzz;
+mod install;
+mod models;
+mod nightly;
+mod packages;
+mod runner;
+mod test;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use runner::{Context, Step, run_all};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "The project's own commands", version)]
+struct Arguments {
+    /// Show the output of everything that runs, not only of what fails
+    #[arg(long, short, global = true)]
+    verbose: bool,
+    #[command(subcommand)]
+    command: Commands,
+}
+
+#[derive(Subcommand)]
+enum Commands {
+    /// Run every test there is; the last line says how many passed and failed
+    Test,
+    /// Check the rules of the tree: dependencies, unsafe, names, lengths, documents
+    Tidy,
+    /// Build the no_std crates for targets without an operating system
+    Nostd,
+    /// Check the lock-free objects with loom
+    Loom,
+    /// Weaken each memory order in turn and see that the models notice
+    Mutants,
+    /// Run the core's tests under Miri
+    Miri,
+    /// Run the tests under ThreadSanitizer
+    Tsan,
+    /// Run each fuzz target for a short time
+    Fuzz {
+        /// Seconds for each target
+        #[arg(long, default_value_t = fuzz::SECONDS)]
+        seconds: u32,
+    },
+    /// Build, install and run the examples in C and Rust
+    Examples,
+    /// Install the libraries, headers, pkg-config file, command and completions
+    Install {
+        /// Directory that receives lib/, include/, bin/ and share/
+        #[arg(long)]
+        prefix: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let context = match Context::find(arguments.verbose) {
+        Ok(context) => context,
+        Err(error) => return explain(&error),
+    };
+    let single = |title, run| finish(run_all(&context, &[Step { title, run }]));
+    match arguments.command {
+        Commands::Test => finish(run_all(&context, test::STEPS)),
+        Commands::Tidy => single("tidy", tidy::step),
+        Commands::Nostd => single("no_std targets", test::nostd),
+        Commands::Loom => single("loom", models::loom),
+        Commands::Mutants => single("mutants", models::mutants),
+        Commands::Miri => single("Miri", nightly::miri),
+        Commands::Tsan => single("ThreadSanitizer", nightly::tsan),
+        Commands::Fuzz { seconds } => finish_result(fuzz::run(&context, seconds)),
+        Commands::Examples => single("examples", examples::step),
+        Commands::Install { prefix } => done(install::install(&context, &prefix)),
+    }
+}
+
+fn finish(good: bool) -> ExitCode {
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn finish_result(result: anyhow::Result<runner::Verdict>) -> ExitCode {
+    match result {
+        Ok(verdict) => {
+            verdict.notes.iter().for_each(|note| println!("{note}"));
+            finish(verdict.counts.failed == 0)
+        }
+        Err(error) => explain(&error),
+    }
+}
+
+fn done(result: anyhow::Result<()>) -> ExitCode {
+    result.map_or_else(|error| explain(&error), |()| ExitCode::SUCCESS)
+}
+
+fn explain(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
+}
