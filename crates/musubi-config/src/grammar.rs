@@ -1,0 +1,446 @@
+//! From TOML tables to entries: which keys there are, what they mean, what they are if left out.
+//!
+//! What you may rely on: this file is the whole grammar of a description; docs/description.md says the same for
+//! readers. A key that is not here is an error.
+//!
+//! How it works: each kind of table has a list of keys and a function that reads it into a draft: the entry with
+//! stand-ins for wrong values, plus the places that the rules point at. Checks that need more than one table are in
+//! [`crate::rules`].
+
+use std::ops::RangeInclusive;
+
+use musubi_core::plan::{
+    BLOCKS_MAX, FilterRule, Liveness, LockKind, OnRestart, PARTICIPANTS_MAX, PAYLOAD_BYTES_MAX, PRIORITIES, PortKind,
+    Regulation, Role, Trust,
+};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::accounts::{Account, Accounts};
+use crate::description::{AddressMap, Description, DomainEntry, FifoEntry, SmemEntry};
+use crate::quantity::{BYTE_RATE, MESSAGE_RATE, SIZE, TIME};
+use crate::reader::{Key, Located, Reader, integer, optional, quoted, required, suggestion, wrong_type};
+use crate::report::{Findings, Scope, Span};
+use crate::rules;
+
+const MICROSECOND_NS: u64 = 1_000;
+const MILLISECOND_NS: u64 = 1_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Times of liveness: a heartbeat is counted in milliseconds.
+const HEARTBEAT_NS: RangeInclusive<u64> = MILLISECOND_NS..=60 * SECOND_NS;
+const STALLED_NS: RangeInclusive<u64> = MILLISECOND_NS..=3600 * SECOND_NS;
+/// Longest spinning before a sleep.
+const SPIN_NS: RangeInclusive<u64> = 0..=SECOND_NS;
+/// A latency budget fits 32 bits.
+const BUDGET_NS: RangeInclusive<u64> = 1..=4 * SECOND_NS;
+const FILTER_NS: RangeInclusive<u64> = 1..=3600 * SECOND_NS;
+/// Most users, and most groups, that a domain may list.
+const ACCOUNTS_MAX: usize = 256;
+/// Fraction of a second whose tokens a burst holds unless the description says otherwise.
+const BURST_FRACTION: u64 = 100;
+
+const DEFAULT_LIVENESS: Liveness = Liveness { heartbeat_ns: 100 * MILLISECOND_NS, stalled_ns: 500 * MILLISECOND_NS };
+const DEFAULT_SPIN_NS: u64 = 20 * MICROSECOND_NS;
+const DEFAULT_BLOCKS: u64 = 8;
+const DEFAULT_PRIORITY: u64 = 4;
+const DEFAULT_SAMPLE_EVERY: u64 = 16;
+
+const FILE_KEYS: &[Key] =
+    &[required("system", "[system]"), optional("liveness"), optional("domain"), optional("fifo"), optional("smem")];
+const SYSTEM_KEYS: &[Key] = &[required("name", "name = \"press\""), optional("base"), optional("size")];
+const LIVENESS_KEYS: &[Key] = &[optional("heartbeat"), optional("stalled")];
+const DOMAIN_KEYS: &[Key] = &[
+    required("name", "name = \"control\""),
+    required("role", "role = \"master\""),
+    optional("port"),
+    optional("trust"),
+    optional("participants"),
+    optional("uid"),
+    optional("gid"),
+    optional("spin"),
+];
+const FIFO_KEYS: &[Key] = &[
+    required("name", "name = \"telemetry\""),
+    required("from", "from = \"control\""),
+    required("to", "to = \"gateway\""),
+    optional("blocks"),
+    required("block_size", "block_size = \"64 B\""),
+    optional("priority"),
+    optional("filter"),
+    optional("regulation"),
+    optional("budget"),
+    optional("on_receiver_restart"),
+    optional("sample_every"),
+];
+const FILTER_KEYS: &[Key] = &[optional("every"), optional("level"), optional("interval"), optional("latest")];
+const REGULATION_KEYS: &[Key] =
+    &[optional("messages"), optional("messages_burst"), optional("bytes"), optional("bytes_burst")];
+const SMEM_KEYS: &[Key] = &[
+    required("name", "name = \"parameters\""),
+    required("domains", "domains = [\"control\", \"gateway\"]"),
+    required("size", "size = \"256 B\""),
+    optional("lock"),
+];
+const LOCK_KEYS: &[Key] = &[required("gate", "lock = { gate = 3 }")];
+
+pub(crate) const ROLES: &[(&str, Role)] = &[("master", Role::Master), ("remote", Role::Remote)];
+pub(crate) const PORTS: &[(&str, PortKind)] =
+    &[("linux", PortKind::LinuxProcess), ("uio", PortKind::LinuxUio), ("metal", PortKind::Metal)];
+pub(crate) const TRUSTS: &[(&str, Trust)] =
+    &[("trusted", Trust::Trusted), ("may-crash", Trust::MayCrash), ("hostile", Trust::Hostile)];
+pub(crate) const RESTARTS: &[(&str, OnRestart)] = &[("keep", OnRestart::Keep), ("drop", OnRestart::Drop)];
+const LOCKS: &[(&str, LockKind)] = &[("bakery", LockKind::Bakery)];
+
+/// What `[system]` says.
+pub(crate) struct SystemDraft {
+    pub(crate) name: Option<Located<String>>,
+    pub(crate) address_map: Option<Located<AddressMap>>,
+}
+
+/// A domain as far as it could be read.
+pub(crate) struct DomainDraft {
+    pub(crate) entry: DomainEntry,
+    pub(crate) name: Option<Located<String>>,
+    pub(crate) role: Option<Located<Role>>,
+    pub(crate) port_at: Span,
+    pub(crate) at: Span,
+}
+
+/// A FIFO channel as far as it could be read.
+pub(crate) struct FifoDraft {
+    /// With `from` and `to` still 0.
+    pub(crate) entry: FifoEntry,
+    pub(crate) name: Option<Located<String>>,
+    pub(crate) from: Option<Located<String>>,
+    pub(crate) to: Option<Located<String>>,
+    /// Whether blocks and block size are both known.
+    pub(crate) sized: bool,
+    pub(crate) level_at: Option<Span>,
+    pub(crate) at: Span,
+}
+
+/// An SMEM channel as far as it could be read.
+pub(crate) struct SmemDraft {
+    /// With `domains` still empty.
+    pub(crate) entry: SmemEntry,
+    pub(crate) name: Option<Located<String>>,
+    pub(crate) members: Option<Located<Vec<Located<String>>>>,
+    pub(crate) lock_at: Option<Span>,
+    pub(crate) at: Span,
+}
+
+/// Everything that a file says.
+pub(crate) struct Drafts {
+    pub(crate) system: SystemDraft,
+    pub(crate) liveness: Liveness,
+    pub(crate) domains: Vec<DomainDraft>,
+    pub(crate) fifos: Vec<FifoDraft>,
+    pub(crate) smems: Vec<SmemDraft>,
+}
+
+/// Reads a whole file. The result means something only if there are no findings.
+pub(crate) fn read(table: &DeTable<'_>, findings: &mut Findings) -> Option<Description> {
+    let file = Reader::open(table, 0..0, "the description", FILE_KEYS, findings);
+    let accounts = Accounts::default();
+    let drafts = Drafts {
+        system: system(&file, findings),
+        liveness: liveness(&file, findings),
+        domains: tables(&file, "domain", "a [[domain]]", DOMAIN_KEYS, findings)
+            .iter()
+            .map(|reader| domain(reader, &accounts, findings))
+            .collect(),
+        fifos: tables(&file, "fifo", "a [[fifo]]", FIFO_KEYS, findings)
+            .iter()
+            .map(|reader| fifo(reader, findings))
+            .collect(),
+        smems: tables(&file, "smem", "an [[smem]]", SMEM_KEYS, findings)
+            .iter()
+            .map(|reader| smem(reader, findings))
+            .collect(),
+    };
+    rules::check(drafts, findings)
+}
+
+/// The tables of an array such as `[[domain]]`.
+fn tables<'t>(file: &Reader<'t>, key: &str, title: &str, keys: &[Key], findings: &mut Findings) -> Vec<Reader<'t>> {
+    let Some(value) = file.value(key) else { return Vec::new() };
+    let Some(array) = value.get_ref().as_array() else {
+        wrong_type(value, &format!("`{key}` is a list of tables; begin each with [[{key}]]"), findings);
+        return Vec::new();
+    };
+    let mut readers = Vec::new();
+    for element in array.iter() {
+        match element.get_ref().as_table() {
+            Some(table) => readers.push(Reader::open(table, element.span(), title, keys, findings)),
+            None => wrong_type(element, &format!("`{key}` is a list of tables"), findings),
+        }
+    }
+    readers
+}
+
+fn system(file: &Reader<'_>, findings: &mut Findings) -> SystemDraft {
+    let Some(reader) = file.table("system", "[system]", SYSTEM_KEYS, "[system]", findings) else {
+        return SystemDraft { name: None, address_map: None };
+    };
+    SystemDraft { name: reader.text("name", findings), address_map: address_map(&reader, findings) }
+}
+
+fn address_map(reader: &Reader<'_>, findings: &mut Findings) -> Option<Located<AddressMap>> {
+    let base = reader.integer("base", 0..=u64::MAX, findings);
+    let size = reader.quantity("size", &SIZE, 1..=u64::MAX, findings);
+    for (key, other) in [("base", "size"), ("size", "base")] {
+        if let (Some(value), None) = (reader.value(key), reader.value(other)) {
+            let message = format!("`{key}` without `{other}`: an address map needs both");
+            findings
+                .add(Scope::Relation, value.span(), message, format!("`{other}` is missing"))
+                .help("write both, such as: base = 0x7000_0000 and size = \"16 MiB\"");
+        }
+    }
+    let (base, size) = (base?, size?);
+    rules::check_alignment(&base, &size, findings);
+    Some(Located { value: AddressMap { base: base.value, bytes: size.value }, span: size.span })
+}
+
+fn liveness(file: &Reader<'_>, findings: &mut Findings) -> Liveness {
+    let Some(reader) = file.table("liveness", "[liveness]", LIVENESS_KEYS, "[liveness]", findings) else {
+        return DEFAULT_LIVENESS;
+    };
+    let heartbeat = reader.quantity("heartbeat", &TIME, HEARTBEAT_NS, findings);
+    let stalled = reader.quantity("stalled", &TIME, STALLED_NS, findings);
+    let liveness = Liveness {
+        heartbeat_ns: value_or(&heartbeat, DEFAULT_LIVENESS.heartbeat_ns),
+        stalled_ns: value_or(&stalled, DEFAULT_LIVENESS.stalled_ns),
+    };
+    if let (true, Some(at)) = (liveness.stalled_ns <= liveness.heartbeat_ns, span_of(&stalled).or(span_of(&heartbeat)))
+    {
+        let (stalled, heartbeat) = (TIME.write(liveness.stalled_ns), TIME.write(liveness.heartbeat_ns));
+        findings
+            .add(
+                Scope::Relation,
+                at,
+                format!("`stalled` ({stalled}) is not longer than `heartbeat` ({heartbeat})"),
+                "every participant would look stalled between two heartbeats",
+            )
+            .help("let `stalled` be at least twice `heartbeat`");
+    }
+    liveness
+}
+
+fn domain(reader: &Reader<'_>, accounts: &Accounts, findings: &mut Findings) -> DomainDraft {
+    let name = reader.text("name", findings);
+    let role = reader.choice("role", ROLES, findings);
+    let port = reader.choice("port", PORTS, findings);
+    let participants = reader.integer("participants", 1..=PARTICIPANTS_MAX as u64, findings);
+    let spin = reader.quantity("spin", &TIME, SPIN_NS, findings);
+    DomainDraft {
+        entry: DomainEntry {
+            name: name.as_ref().map(|name| name.value.clone()).unwrap_or_default(),
+            role: value_or(&role, Role::Remote),
+            port: value_or(&port, PortKind::LinuxProcess),
+            trust: value_or(&reader.choice("trust", TRUSTS, findings), Trust::MayCrash),
+            participants: value_or(&participants, 1) as u16,
+            uids: account_numbers(reader, "uid", Account::User, accounts, findings),
+            gids: account_numbers(reader, "gid", Account::Group, accounts, findings),
+            spin_ns: value_or(&spin, DEFAULT_SPIN_NS) as u32,
+        },
+        name,
+        role,
+        port_at: span_of(&port).unwrap_or(reader.span.clone()),
+        at: reader.span.clone(),
+    }
+}
+
+/// Numbers of users or groups, sorted, each once.
+fn account_numbers(
+    reader: &Reader<'_>,
+    key: &str,
+    account: Account,
+    accounts: &Accounts,
+    findings: &mut Findings,
+) -> Vec<u32> {
+    let Some(list) = reader.list(key, "[1000, \"alice\"]", findings) else { return Vec::new() };
+    if list.len() > ACCOUNTS_MAX {
+        let at = reader.value(key).map(Spanned::span).unwrap_or_default();
+        findings.add(Scope::Value, at, format!("`{key}` lists more than {ACCOUNTS_MAX} entries"), "too many");
+        return Vec::new();
+    }
+    let mut numbers: Vec<u32> =
+        list.iter().filter_map(|value| account_number(value, account, accounts, findings)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+fn account_number(
+    value: &Spanned<DeValue<'_>>,
+    account: Account,
+    accounts: &Accounts,
+    findings: &mut Findings,
+) -> Option<u32> {
+    let Some(name) = value.get_ref().as_str() else {
+        // The largest number means "no one" to the kernel.
+        let limits = 0..=u64::from(u32::MAX - 1);
+        let number = integer(value, &format!("a {} is a name in quotes or", account.word()), limits, findings)?;
+        return u32::try_from(number.value).ok();
+    };
+    let number = accounts.number(account, name);
+    if number.is_none() {
+        let message = format!("there is no {} {} on this machine", account.word(), quoted(name));
+        let problem = findings.add(Scope::Value, value.span(), message, format!("not in {}", account.file()));
+        match suggestion(name, &accounts.names(account)) {
+            Some(other) => problem.help(format!("did you mean \"{}\"?", other.escape_debug())),
+            None => problem.help("write the number instead if the account is defined elsewhere"),
+        };
+    }
+    number
+}
+
+fn fifo(reader: &Reader<'_>, findings: &mut Findings) -> FifoDraft {
+    let name = reader.text("name", findings);
+    let blocks = reader.integer("blocks", 1..=u64::from(BLOCKS_MAX), findings);
+    let block_bytes = reader.quantity("block_size", &SIZE, 1..=u64::from(PAYLOAD_BYTES_MAX), findings);
+    let priority = reader.integer("priority", 0..=u64::from(PRIORITIES - 1), findings);
+    let budget = reader.quantity("budget", &TIME, BUDGET_NS, findings);
+    let sample_every = reader.integer("sample_every", 0..=u64::from(u32::MAX), findings);
+    let (filter, level_at) = filter(reader, findings);
+    FifoDraft {
+        entry: FifoEntry {
+            name: name.as_ref().map(|name| name.value.clone()).unwrap_or_default(),
+            from: 0,
+            to: 0,
+            blocks: value_or(&blocks, DEFAULT_BLOCKS) as u32,
+            block_bytes: value_or(&block_bytes, 1) as u32,
+            priority: value_or(&priority, DEFAULT_PRIORITY) as u8,
+            filter,
+            regulation: regulation(reader, value_or(&block_bytes, 1), findings),
+            budget_ns: value_or(&budget, 0) as u32,
+            on_restart: value_or(&reader.choice("on_receiver_restart", RESTARTS, findings), OnRestart::Keep),
+            sample_every: value_or(&sample_every, DEFAULT_SAMPLE_EVERY) as u32,
+        },
+        name,
+        from: reader.text("from", findings),
+        to: reader.text("to", findings),
+        sized: block_bytes.is_some() && (blocks.is_some() || reader.value("blocks").is_none()),
+        level_at,
+        at: reader.span.clone(),
+    }
+}
+
+fn filter(fifo: &Reader<'_>, findings: &mut Findings) -> (FilterRule, Option<Span>) {
+    let example = "{ every = 2, latest = \"10 ms\" }";
+    let Some(reader) = fifo.table("filter", "a filter", FILTER_KEYS, example, findings) else {
+        return (FilterRule::EACH, None);
+    };
+    let level = reader.integer("level", 0..=u64::from(BLOCKS_MAX), findings);
+    let interval = reader.quantity("interval", &TIME, FILTER_NS, findings);
+    let latest = reader.quantity("latest", &TIME, FILTER_NS, findings);
+    let each = FilterRule::EACH;
+    let rule = FilterRule {
+        every: value_or(&reader.integer("every", 1..=u64::from(u32::MAX), findings), 1) as u32,
+        level: value_or(&level, u64::from(each.level)) as u32,
+        interval_ns_min: value_or(&interval, each.interval_ns_min),
+        latest_ns: value_or(&latest, each.latest_ns),
+    };
+    if let (true, Some(at)) = (rule.latest_ns < rule.interval_ns_min, span_of(&latest).or(span_of(&interval))) {
+        let (latest, interval) = (TIME.write(rule.latest_ns), TIME.write(rule.interval_ns_min));
+        findings
+            .add(
+                Scope::Relation,
+                at,
+                format!("`latest` ({latest}) is shorter than `interval` ({interval})"),
+                "a notification would have to come and to stay away at once",
+            )
+            .help(format!("write `latest` as {interval} or longer; without it, it is {}", TIME.write(each.latest_ns)));
+    }
+    (rule, span_of(&level))
+}
+
+fn regulation(fifo: &Reader<'_>, block_bytes: u64, findings: &mut Findings) -> Regulation {
+    let example = "{ messages = \"1000 /s\" }";
+    let Some(reader) = fifo.table("regulation", "a regulation", REGULATION_KEYS, example, findings) else {
+        return Regulation::NONE;
+    };
+    let messages = reader.quantity("messages", &MESSAGE_RATE, 1..=u64::from(u32::MAX), findings);
+    let messages_burst = reader.integer("messages_burst", 1..=u64::from(u32::MAX), findings);
+    let bytes = reader.quantity("bytes", &BYTE_RATE, 1..=1 << 40, findings);
+    let bytes_burst = reader.quantity("bytes_burst", &SIZE, 1..=1 << 40, findings);
+    for (burst, rate) in [("messages_burst", "messages"), ("bytes_burst", "bytes")] {
+        if let (Some(value), None) = (reader.value(burst), reader.value(rate)) {
+            let message = format!("`{burst}` without `{rate}`: a burst needs a rate");
+            findings.add(Scope::Relation, value.span(), message, format!("`{rate}` is missing"));
+        }
+    }
+    burst_holds_a_block(&bytes_burst, block_bytes, findings);
+    let (messages, bytes) = (value_or(&messages, 0), value_or(&bytes, 0));
+    Regulation {
+        messages_per_s: messages as u32,
+        messages_burst: value_or(&messages_burst, (messages / BURST_FRACTION).max(messages.min(1))) as u32,
+        bytes_per_s: bytes,
+        bytes_burst: value_or(&bytes_burst, if bytes == 0 { 0 } else { (bytes / BURST_FRACTION).max(block_bytes) }),
+    }
+}
+
+fn burst_holds_a_block(burst: &Option<Located<u64>>, block_bytes: u64, findings: &mut Findings) {
+    if let Some(burst) = burst
+        && burst.value < block_bytes
+    {
+        let message = format!("`bytes_burst` ({}) is smaller than a block", SIZE.write(burst.value));
+        let label = format!("a full block of {} could never be sent", SIZE.write(block_bytes));
+        findings.add(Scope::Relation, burst.span.clone(), message, label);
+    }
+}
+
+fn smem(reader: &Reader<'_>, findings: &mut Findings) -> SmemDraft {
+    let name = reader.text("name", findings);
+    let bytes = reader.quantity("size", &SIZE, 1..=u64::from(PAYLOAD_BYTES_MAX), findings);
+    let lock = lock(reader, findings);
+    SmemDraft {
+        entry: SmemEntry {
+            name: name.as_ref().map(|name| name.value.clone()).unwrap_or_default(),
+            domains: Vec::new(),
+            bytes: value_or(&bytes, 1) as u32,
+            lock: value_or(&lock, LockKind::Bakery),
+        },
+        name,
+        members: members(reader, findings),
+        lock_at: span_of(&lock),
+        at: reader.span.clone(),
+    }
+}
+
+fn members(reader: &Reader<'_>, findings: &mut Findings) -> Option<Located<Vec<Located<String>>>> {
+    let list = reader.list("domains", "[\"control\", \"gateway\"]", findings)?;
+    let mut members = Vec::new();
+    for value in list {
+        match value.get_ref().as_str() {
+            Some(name) => members.push(Located { value: name.to_owned(), span: value.span() }),
+            None => wrong_type(value, "a member of `domains` is a domain's name in quotes", findings),
+        }
+    }
+    // A wrong member is reported already; counting the rest would only confuse.
+    (members.len() == list.len())
+        .then(|| Located { value: members, span: reader.value("domains").map_or(0..0, Spanned::span) })
+}
+
+fn lock(reader: &Reader<'_>, findings: &mut Findings) -> Option<Located<LockKind>> {
+    let value = reader.value("lock")?;
+    if value.get_ref().is_str() {
+        return reader.choice("lock", LOCKS, findings);
+    }
+    if !value.get_ref().is_table() {
+        wrong_type(value, "`lock` is \"bakery\" or a table such as { gate = 3 }", findings);
+        return None;
+    }
+    let table = reader.table("lock", "a lock", LOCK_KEYS, "{ gate = 3 }", findings)?;
+    let gate = table.integer("gate", 0..=u64::from(u16::MAX), findings)?;
+    Some(Located { value: LockKind::Gate(gate.value as u16), span: gate.span })
+}
+
+fn value_or<T: Copy>(located: &Option<Located<T>>, default: T) -> T {
+    located.as_ref().map_or(default, |located| located.value)
+}
+
+fn span_of<T>(located: &Option<Located<T>>) -> Option<Span> {
+    located.as_ref().map(|located| located.span.clone())
+}

@@ -1,0 +1,30 @@
+//! The configurator: a description file becomes a checked plan and the files that each side needs.
+//!
+//! What you may rely on: a [`Description`] exists only if every rule of docs/description.md holds; what is wrong with a
+//! file is reported at once, each mistake with file, line and column ([`Report`]). Equal systems have equal plan hashes,
+//! however their files are written.
+//!
+//! How it works: [`parse`] reads TOML with the place of every key and value, `grammar` turns tables into entries,
+//! `rules` checks them against each other, `digest` computes the plan's hash. [`MemoryMap`] lays the participants'
+//! sections out; [`check`] and [`generate`] write it down.
+//!
+//! What it does not do: attach to anything, or decide the bytes inside a section; that is [`musubi_core::layout`].
+#![forbid(unsafe_code)]
+
+mod accounts;
+mod description;
+mod digest;
+mod error;
+mod grammar;
+mod load;
+mod map;
+mod quantity;
+mod reader;
+mod report;
+mod rules;
+
+pub use description::{AddressMap, Description};
+pub use error::Error;
+pub use load::{DESCRIPTION_BYTES_MAX, SYSTEM_VARIABLE, find, load, parse};
+pub use map::{Content, MemoryMap, Region};
+pub use report::{Finding, Report};

@@ -1,0 +1,71 @@
+//! From a file to a checked description.
+//!
+//! What you may rely on: no input panics; a file larger than [`DESCRIPTION_BYTES_MAX`] is refused unread. Only user and
+//! group names are looked up outside the file, in /etc/passwd and /etc/group.
+//!
+//! How it works: the TOML parser reports all syntax errors it can recover from. If there are some, only mistakes inside
+//! single values are reported beside them, because what is missing or unknown may be their consequence.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use toml::de::DeTable;
+
+use crate::report::{Findings, Scope};
+use crate::{Description, Error, Report, grammar};
+
+/// The environment variable that names a description file.
+pub const SYSTEM_VARIABLE: &str = "MUSUBI_SYSTEM";
+/// Largest description file, in bytes.
+pub const DESCRIPTION_BYTES_MAX: u64 = 4 << 20;
+
+/// The description file to use: the explicit one, else what `MUSUBI_SYSTEM` names.
+///
+/// # Errors
+/// [`Error::NoDescription`] if there is neither.
+pub fn find(explicit: Option<&Path>) -> Result<PathBuf, Error> {
+    let named = explicit.map(Path::to_path_buf);
+    let from_environment = || std::env::var_os(SYSTEM_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    named.or_else(from_environment).ok_or(Error::NoDescription)
+}
+
+/// Reads and checks a description file.
+///
+/// # Errors
+/// All mistakes of the file, or the one reason why it cannot be read.
+pub fn load(path: &Path) -> Result<Description, Report> {
+    let name = path.display().to_string();
+    match read(path) {
+        Ok(text) => parse(&name, &text),
+        Err(reason) => Err(Report::unreadable(name, reason)),
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let file = File::open(path).map_err(|error| format!("cannot open: {error}"))?;
+    let mut bytes = Vec::new();
+    file.take(DESCRIPTION_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| format!("cannot read: {error}"))?;
+    if bytes.len() as u64 > DESCRIPTION_BYTES_MAX {
+        return Err(format!("larger than {DESCRIPTION_BYTES_MAX} bytes, so hardly a description"));
+    }
+    String::from_utf8(bytes).map_err(|error| format!("not UTF-8 text from byte {}", error.utf8_error().valid_up_to()))
+}
+
+/// Checks the text of a description; `name` stands for the file in messages.
+///
+/// # Errors
+/// All mistakes of the text.
+pub fn parse(name: &str, text: &str) -> Result<Description, Report> {
+    let mut findings = Findings::default();
+    let (table, syntax_errors) = DeTable::parse_recoverable(text);
+    for error in &syntax_errors {
+        let span = error.span().unwrap_or(0..0);
+        findings.add(Scope::Syntax, span, format!("not valid TOML: {}", error.message()), "here");
+    }
+    let description = grammar::read(table.get_ref(), &mut findings);
+    match description {
+        Some(description) if findings.is_empty() => Ok(description),
+        _ => Err(findings.into_report(name, text)),
+    }
+}

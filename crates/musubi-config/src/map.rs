@@ -1,0 +1,94 @@
+//! Where everything lies in the shared memory: the participants' sections, then the SMEM channels' segments.
+//!
+//! What you may rely on: regions are in this order, each begins on a page, none overlaps another; checks, generated
+//! files and ports with fixed addresses use this one computation.
+//!
+//! What it does not do: apply to Linux processes, whose sections are memory objects of their own without a common
+//! address; there the map shows lengths only.
+
+use musubi_core::layout;
+
+use crate::Description;
+
+/// The memory map of a description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryMap {
+    base: Option<u64>,
+    regions: Vec<Region>,
+}
+
+/// One region of a memory map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// What lies there.
+    pub content: Content,
+    /// `domain.slot` of a section, the channel's name of a segment.
+    pub name: String,
+    /// Offset from the map's begin, in bytes.
+    pub offset: u64,
+    /// Length in bytes, a multiple of the page size.
+    pub bytes: u64,
+}
+
+/// What lies in a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A participant's section, which only that participant writes.
+    Section {
+        /// Global number of the participant.
+        participant: u16,
+        /// Number of its domain.
+        domain: u16,
+        /// Its number within the domain.
+        slot: u16,
+    },
+    /// An SMEM channel's payload, which all members write.
+    Segment {
+        /// Number of the channel.
+        smem: u16,
+    },
+}
+
+impl MemoryMap {
+    /// Lays a description out.
+    pub fn of(description: &Description) -> MemoryMap {
+        let mut map = MemoryMap { base: description.address_map.map(|map| map.base), regions: Vec::new() };
+        description.with_plan(|plan| {
+            let mut participant = 0;
+            for (domain, entry) in (0u16..).zip(plan.domains) {
+                // A description's sections were checked to fit.
+                let bytes = layout::section_bytes(plan, domain).unwrap_or(u32::MAX);
+                for slot in 0..entry.participants {
+                    let content = Content::Section { participant, domain, slot };
+                    map.append(content, format!("{}.{slot}", entry.name), bytes);
+                    participant += 1;
+                }
+            }
+            for (smem, entry) in (0u16..).zip(plan.smems) {
+                let bytes = layout::segment_bytes(entry.bytes).unwrap_or(u32::MAX);
+                map.append(Content::Segment { smem }, entry.name.to_owned(), bytes);
+            }
+        });
+        map
+    }
+
+    fn append(&mut self, content: Content, name: String, bytes: u32) {
+        let offset = self.bytes();
+        self.regions.push(Region { content, name, offset, bytes: u64::from(bytes) });
+    }
+
+    /// First address, if the description fixes one.
+    pub fn base(&self) -> Option<u64> {
+        self.base
+    }
+
+    /// The regions, in ascending order.
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// Length of all regions together, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.regions.last().map_or(0, |last| last.offset + last.bytes)
+    }
+}
