@@ -23,6 +23,12 @@ pub enum Error {
     },
     /// Another holds the lock.
     Locked,
+    /// The deadline has passed; try again or give up.
+    Timeout,
+    /// The peer at the other end has gone; its successor will be taken up by itself. Reported once a loss.
+    PeerGone,
+    /// A member of the channel is still being linked; try again shortly.
+    NotReady,
     /// The peer wrote something that the plan does not allow; the entry was skipped and counted.
     PeerFault,
 }
@@ -38,6 +44,9 @@ impl core::fmt::Display for Error {
             Error::TooLong => f.write_str("the message is longer than a block"),
             Error::Throttled { retry_ns } => write!(f, "held back by the regulator for {retry_ns} ns"),
             Error::Locked => f.write_str("the lock is held by another participant"),
+            Error::Timeout => f.write_str("the deadline has passed"),
+            Error::PeerGone => f.write_str("the peer at the other end has gone"),
+            Error::NotReady => f.write_str("a member of the channel is still being linked"),
             Error::PeerFault => f.write_str("the peer wrote what the plan does not allow"),
         }
     }

@@ -4,6 +4,7 @@
 #[cfg(any(test, loom))]
 extern crate std;
 
+pub mod endpoint;
 pub mod error;
 pub mod fifo;
 pub mod guarantee;

@@ -433,7 +433,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     /// # Errors
     /// The block itself, if it is not of this end.
     #[inline]
-    pub fn free(&mut self, received: Received<'m>, doorbell: &impl Doorbell) -> Result<(), Received<'m>> {
+    pub fn free<'r>(&mut self, received: Received<'r>, doorbell: &impl Doorbell) -> Result<(), Received<'r>> {
         let ours = core::ptr::eq(received.payload.bytes_at(0, 0), self.tx.bytes_at(0, 0));
         if ours && self.free_block(received.block, doorbell).is_ok() { Ok(()) } else { Err(received) }
     }

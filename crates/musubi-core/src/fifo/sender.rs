@@ -197,7 +197,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     ///
     /// # Errors
     /// The loan itself, if it is not of this end.
-    pub fn free(&mut self, loan: Loan<'m>) -> Result<(), Loan<'m>> {
+    pub fn free<'l>(&mut self, loan: Loan<'l>) -> Result<(), Loan<'l>> {
         if self.owns(&loan) && self.free_block(loan.block).is_ok() { Ok(()) } else { Err(loan) }
     }
 
@@ -218,7 +218,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     /// # Errors
     /// With the loan: [`Error::TooLong`], [`Error::Throttled`], or [`Error::NotHeld`] if it is not of this end.
     #[inline]
-    pub fn enqueue(&mut self, loan: Loan<'m>, bytes: u32, clock: &impl Clock) -> Result<(), (Error, Loan<'m>)> {
+    pub fn enqueue<'l>(&mut self, loan: Loan<'l>, bytes: u32, clock: &impl Clock) -> Result<(), (Error, Loan<'l>)> {
         if !self.owns(&loan) {
             return Err((Error::NotHeld, loan));
         }
@@ -449,7 +449,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         }
     }
 
-    fn owns(&self, loan: &Loan<'m>) -> bool {
+    fn owns(&self, loan: &Loan<'_>) -> bool {
         let home = (loan.block < self.ring.slots())
             .then(|| self.own.bytes_at(self.shape.payload(loan.block), self.shape.block_bytes));
         home.is_some_and(|home| core::ptr::eq(home, loan.memory.as_ptr()))
