@@ -309,13 +309,18 @@ const fn round_up(value: u32, unit: u32) -> Option<u32> {
 // not share a cache line; every end must begin on a line.
 const _: () = {
     let line = LINE_BYTES / 4;
-    assert!(header::WORDS % line == 0 && tx::WORDS % line == 0 && rx::WORDS % line == 0 && ticket::WORDS == line);
+    assert!(
+        header::WORDS.is_multiple_of(line)
+            && tx::WORDS.is_multiple_of(line)
+            && rx::WORDS.is_multiple_of(line)
+            && ticket::WORDS == line
+    );
     assert!(header::HEARTBEAT_MS / line != header::EPOCH / line);
     assert!(tx::LINK_EPOCH / line != tx::WAITING / line && tx::WAITING / line != tx::BELL / line);
     assert!(tx::EVENTS / line == tx::BELL / line && tx::BELL / line != tx::SENT / line);
     assert!(tx::SENT / line == tx::IN_USE / line);
     assert!(rx::WAITING / line != rx::BELL / line && rx::BELL / line != rx::TAKEN / line);
-    assert!(rx::TAKEN / line == rx::HELD / line && rx::HISTOGRAM % line == 0);
+    assert!(rx::TAKEN / line == rx::HELD / line && rx::HISTOGRAM.is_multiple_of(line));
     assert!(slot::PAYLOAD * 4 == 16, "malloc-grade alignment of payloads");
     assert!(crate::plan::BLOCKS_MAX <= 1 << 14, "laps of 16 bits fit positions of 30");
 };

@@ -1,0 +1,188 @@
+//! The receiving end of a FIFO channel and the messages it hands out.
+
+use core::future::poll_fn;
+use core::marker::PhantomData;
+use core::mem::size_of;
+
+use musubi_core::Error;
+use musubi_core::endpoint::{Attachment, ReceivingEnd, Usage};
+use musubi_core::fifo::Received;
+
+use crate::{Bytes, Payload, Wait};
+
+/// The receiving end of a FIFO channel; `T` is the message type or [`Bytes`].
+#[derive(Debug)]
+pub struct Receiver<'a, A: Attachment, T> {
+    attachment: &'a A,
+    end: A::Receiving,
+    carries: PhantomData<fn() -> T>,
+}
+
+/// A received block in our hands; it goes back to the sender when it is dropped.
+///
+/// The bytes are in the sender's memory and its claim, so they are copied out; there is no reference to them.
+#[must_use = "a message that is dropped unread is lost"]
+#[derive(Debug)]
+pub struct Message<'r, E: ReceivingEnd, T> {
+    end: &'r E,
+    received: Option<Received<'r>>,
+    carries: PhantomData<fn() -> T>,
+}
+
+impl<'a, A: Attachment, T> Receiver<'a, A, T> {
+    pub(crate) fn new(attachment: &'a A, end: A::Receiving) -> Self {
+        Receiver { attachment, end, carries: PhantomData }
+    }
+
+    /// Waits for a notified message or an event of the sender (`mdcom_fifo_wait`).
+    ///
+    /// # Errors
+    /// [`Error::Timeout`]; once [`Error::PeerGone`] when a sender has gone and its messages have been dequeued.
+    #[inline]
+    pub fn wait(&self, wait: Wait) -> Result<(), Error> {
+        self.end.wait(wait.deadline(self.attachment))
+    }
+
+    /// [`Receiver::wait`] under any executor.
+    ///
+    /// # Errors
+    /// Once [`Error::PeerGone`].
+    pub async fn event(&self) -> Result<(), Error> {
+        poll_fn(|context| self.end.poll_event(context)).await
+    }
+
+    /// Takes the next message without waiting (`mdcom_fifo_dequeue`). Several may be out at once.
+    ///
+    /// # Errors
+    /// [`Error::Empty`]; [`Error::PeerFault`] if the sender announced what cannot be (skipped and counted).
+    #[inline]
+    pub fn dequeue(&self) -> Result<Message<'_, A::Receiving, T>, Error> {
+        let received = self.end.dequeue()?;
+        Ok(Message { end: &self.end, received: Some(received), carries: PhantomData })
+    }
+
+    /// Waits until a message can be taken, and takes it.
+    ///
+    /// # Errors
+    /// Those of [`Receiver::wait`]; [`Error::PeerFault`].
+    pub fn next(&self, wait: Wait) -> Result<Message<'_, A::Receiving, T>, Error> {
+        let wait = Wait::from_deadline(wait.deadline(self.attachment));
+        loop {
+            self.wait(wait)?;
+            match self.dequeue() {
+                // An event without a message.
+                Err(Error::Empty) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// [`Receiver::next`] under any executor.
+    ///
+    /// # Errors
+    /// Once [`Error::PeerGone`]; [`Error::PeerFault`].
+    pub async fn next_async(&self) -> Result<Message<'_, A::Receiving, T>, Error> {
+        loop {
+            self.event().await?;
+            match self.dequeue() {
+                Err(Error::Empty) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Tells the sender (the last step of the paper's figure 4).
+    pub fn notify(&self) {
+        self.end.notify();
+    }
+
+    /// Re-initialises the channel from this end (`mdcom_fifo_init`): everything queued goes back unread.
+    ///
+    /// Takes `&mut self`, so no message can be in hand.
+    pub fn reset(&mut self) {
+        self.end.reset();
+    }
+
+    /// How full the channel is (`mdcom_sense_fifo`).
+    pub fn sense(&self) -> Usage {
+        self.end.usage()
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> u32 {
+        self.end.block_bytes()
+    }
+}
+
+impl<A: Attachment, T: Payload> Receiver<'_, A, T> {
+    /// Waits for a message and gives its value.
+    ///
+    /// # Errors
+    /// Those of [`Receiver::next`]; [`Error::PeerFault`] if it is not as long as a `T`.
+    pub fn recv(&self, wait: Wait) -> Result<T, Error> {
+        self.next(wait)?.read()
+    }
+}
+
+impl<'r, E: ReceivingEnd, T> Message<'r, E, T> {
+    /// Payload bytes.
+    pub fn len(&self) -> u32 {
+        self.received.as_ref().map_or(0, Received::len)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies payload bytes from `offset` on; gives how many there were, at most `into.len()`.
+    #[inline]
+    pub fn copy_to(&self, offset: u32, into: &mut [u8]) -> usize {
+        self.received.as_ref().map_or(0, |received| received.copy_to(offset, into))
+    }
+
+    /// The payload in place, if the plan declares the sender's domain trusted.
+    pub fn trusted_bytes(&self) -> Option<&[u8]> {
+        self.received.as_ref().and_then(Received::trusted_bytes)
+    }
+
+    /// Gives the block back (`mdcom_fifo_free`); the same as dropping it.
+    pub fn free(self) {}
+}
+
+impl<E: ReceivingEnd, T: Payload> Message<'_, E, T> {
+    /// The value, copied out once.
+    ///
+    /// # Errors
+    /// [`Error::PeerFault`] if the message is not as long as a `T`.
+    #[inline]
+    pub fn read(&self) -> Result<T, Error> {
+        if self.len() as usize != size_of::<T>() {
+            return Err(Error::PeerFault);
+        }
+        let mut value = T::new_zeroed();
+        self.copy_to(0, value.as_mut_bytes());
+        Ok(value)
+    }
+}
+
+impl<E: ReceivingEnd> Message<'_, E, Bytes> {
+    /// Copies the whole payload into the front of `into` and gives that part.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] if `into` is shorter than the message.
+    pub fn read_into<'b>(&self, into: &'b mut [u8]) -> Result<&'b mut [u8], Error> {
+        let part = into.get_mut(..self.len() as usize).ok_or(Error::TooLong)?;
+        self.copy_to(0, part);
+        Ok(part)
+    }
+}
+
+impl<E: ReceivingEnd, T> Drop for Message<'_, E, T> {
+    fn drop(&mut self) {
+        if let Some(received) = self.received.take() {
+            // It came from this very end, so it cannot be refused.
+            let _ = self.end.free(received);
+        }
+    }
+}
