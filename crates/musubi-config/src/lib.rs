@@ -12,19 +12,25 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod check;
 mod description;
 mod digest;
 mod error;
+mod generate;
 mod grammar;
 mod load;
 mod map;
+mod print;
 mod quantity;
 mod reader;
 mod report;
 mod rules;
 
+pub use check::check;
 pub use description::{AddressMap, Description};
 pub use error::Error;
+pub use generate::generate;
 pub use load::{DESCRIPTION_BYTES_MAX, SYSTEM_VARIABLE, find, load, parse};
 pub use map::{Content, MemoryMap, Region};
+pub use print::print;
 pub use report::{Finding, Report};

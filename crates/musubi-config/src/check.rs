@@ -1,0 +1,193 @@
+//! What `musubi check` prints: the memory map, the worst-case memory, and for each channel the bound on steps and storage.
+//!
+//! What you may rely on: the figures are computed from the plan and the layout that the participants use; they hold for
+//! the whole run, because nothing is allocated after start. A step is one look at, or change of, a slot, a return entry
+//! or a ticket line; everything else in a call is constant.
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+use musubi_core::fifo::REAP_MAX;
+use musubi_core::layout::{self, LINE_BYTES, Shape};
+use musubi_core::plan::{Fifo, LockKind, Plan, Regulation, Smem};
+
+use crate::quantity::{BYTE_RATE, SIZE, TIME};
+use crate::{Content, Description, MemoryMap};
+
+/// The report of a check, as text with tables.
+pub fn check(description: &Description) -> String {
+    let map = MemoryMap::of(description);
+    let mut sections = vec![heading(description), memory_map(&map)];
+    description.with_plan(|plan| {
+        sections.push(memory(plan, &map));
+        sections.extend(fifo_storage(plan));
+        sections.extend(fifo_steps(plan));
+        sections.extend(smem_bounds(plan));
+    });
+    sections.join("\n")
+}
+
+fn heading(description: &Description) -> String {
+    format!(
+        "System {}: {} domains, {} FIFO channels, {} SMEM channels; layout version {}, plan hash {:#018x}\n",
+        description.name,
+        description.domains.len(),
+        description.fifos.len(),
+        description.smems.len(),
+        layout::VERSION,
+        description.hash,
+    )
+}
+
+fn memory_map(map: &MemoryMap) -> String {
+    let place = if map.base().is_some() { "address" } else { "offset" };
+    let mut table = table(&["region", "name", place, "length"], &[2, 3]);
+    for region in map.regions() {
+        let what = match region.content {
+            Content::Section { participant, .. } => format!("section of participant {participant}"),
+            Content::Segment { smem } => format!("segment of SMEM {smem}"),
+        };
+        let begin = format!("{:#x}", map.base().unwrap_or(0) + region.offset);
+        table.add_row([what, region.name.clone(), begin, SIZE.write(region.bytes)]);
+    }
+    let end = format!("{:#x}", map.base().unwrap_or(0) + map.bytes());
+    table.add_row(["all".to_owned(), String::new(), end, SIZE.write(map.bytes())]);
+    let note = match map.base() {
+        Some(_) => "",
+        None => "There is no address map: each region is a memory object of its own, offsets only show the order.\n",
+    };
+    format!("Memory map\n{table}\n{note}")
+}
+
+fn memory(plan: &Plan<'_>, map: &MemoryMap) -> String {
+    let mut table = table(&["domain", "participants", "a section", "a participant maps"], &[1, 2, 3]);
+    for (number, domain) in (0u16..).zip(plan.domains) {
+        let mapped = mapped_bytes(plan, map, number);
+        table.add_row([
+            domain.name.to_owned(),
+            domain.participants.to_string(),
+            SIZE.write(section_bytes(plan, number)),
+            SIZE.write(mapped),
+        ]);
+    }
+    format!("Worst-case memory, all participants attached: {}\n{table}\n", SIZE.write(map.bytes()))
+}
+
+/// What one participant of a domain maps at most: its section, the sections of all that it shares a channel with (in its
+/// own domain too, where they share an SMEM channel), its segments.
+fn mapped_bytes(plan: &Plan<'_>, map: &MemoryMap, domain: u16) -> u64 {
+    let own = map.regions().iter().find(|region| is_section_of(region.content, domain)).map(|region| region.offset);
+    let mapped = map.regions().iter().filter(|region| match region.content {
+        Content::Section { domain: other, .. } => Some(region.offset) == own || plan.linked(domain, other),
+        Content::Segment { smem } => plan.smems[usize::from(smem)].domains.contains(&domain),
+    });
+    mapped.map(|region| region.bytes).sum()
+}
+
+fn is_section_of(content: Content, domain: u16) -> bool {
+    matches!(content, Content::Section { domain: owner, .. } if owner == domain)
+}
+
+fn section_bytes(plan: &Plan<'_>, domain: u16) -> u64 {
+    layout::section_bytes(plan, domain).map_or(0, u64::from)
+}
+
+fn fifo_storage(plan: &Plan<'_>) -> Option<String> {
+    let headers = ["FIFO channel", "from > to", "class", "blocks", "block", "stride", "sender's end", "receiver's end"];
+    let mut table = table(&[&headers[..], &["rate at most", "budget"]].concat(), &[2, 3, 4, 5, 6, 7]);
+    for fifo in plan.fifos {
+        let shape = Shape::of(fifo)?;
+        table.add_row([
+            fifo.name.to_owned(),
+            format!("{} > {}", plan.domains[usize::from(fifo.from)].name, plan.domains[usize::from(fifo.to)].name),
+            fifo.priority.to_string(),
+            fifo.blocks.to_string(),
+            SIZE.write(u64::from(fifo.block_bytes)),
+            SIZE.write(u64::from(shape.stride_bytes)),
+            SIZE.write(u64::from(shape.tx_bytes()?)),
+            SIZE.write(u64::from(shape.rx_bytes()?)),
+            rate(&fifo.regulation),
+            if fifo.budget_ns == 0 { "-".to_owned() } else { TIME.write(u64::from(fifo.budget_ns)) },
+        ]);
+    }
+    let note = "Each participant of the domain has such an end in its section.";
+    (!plan.fifos.is_empty()).then(|| format!("Storage of the FIFO channels\n{table}\n{note}\n"))
+}
+
+fn rate(regulation: &Regulation) -> String {
+    let mut bounds = Vec::new();
+    if regulation.messages_per_s > 0 {
+        bounds.push(format!("{} /s, burst {}", regulation.messages_per_s, regulation.messages_burst));
+    }
+    if regulation.bytes_per_s > 0 {
+        let burst = SIZE.write(regulation.bytes_burst);
+        bounds.push(format!("{}, burst {burst}", BYTE_RATE.write(regulation.bytes_per_s)));
+    }
+    if bounds.is_empty() { "no bound".to_owned() } else { bounds.join("\n") }
+}
+
+fn fifo_steps(plan: &Plan<'_>) -> Option<String> {
+    let headers = ["FIFO channel", "alloc", "enqueue", "notify", "wait", "dequeue", "free", "receiver restarts"];
+    let mut table = table(&[&headers[..], &["bytes copied", "cache lines"]].concat(), &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    for fifo in plan.fifos {
+        let mut row = vec![fifo.name.to_owned()];
+        row.extend(steps(fifo).map(|bound| bound.to_string()));
+        row.push(SIZE.write(u64::from(fifo.block_bytes)));
+        row.push(message_lines(fifo).to_string());
+        table.add_row(row);
+    }
+    let note = "alloc: returned blocks taken back. wait: slots looked at before it sleeps. receiver restarts: one pass over\n\
+                the blocks. bytes copied: by an interface that copies, in and out each; zero copy is possible.\n\
+                cache lines: of the largest message with its announcement.";
+    (!plan.fifos.is_empty()).then(|| format!("Steps of the FIFO channels, at most\n{table}\n{note}\n"))
+}
+
+/// Bounds of alloc, enqueue, notify, wait, dequeue, free and of a receiver's restart.
+fn steps(fifo: &Fifo<'_>) -> [u32; 7] {
+    [REAP_MAX.min(fifo.blocks), 1, 1, fifo.blocks, 1, 1, fifo.blocks]
+}
+
+/// Cache lines that the largest message covers: announcement and payload lie together in a slot.
+fn message_lines(fifo: &Fifo<'_>) -> u32 {
+    Shape::of(fifo).map_or(0, |shape| shape.stride_bytes / LINE_BYTES)
+}
+
+fn smem_bounds(plan: &Plan<'_>) -> Option<String> {
+    let mut table = table(&["SMEM channel", "members", "payload", "segment", "lock", "steps of trylock"], &[2, 3, 5]);
+    for smem in plan.smems {
+        let members: Vec<&str> = smem.domains.iter().map(|domain| plan.domains[usize::from(*domain)].name).collect();
+        let (lock, steps) = lock(plan, smem);
+        table.add_row([
+            smem.name.to_owned(),
+            members.join(", "),
+            SIZE.write(u64::from(smem.bytes)),
+            SIZE.write(u64::from(layout::segment_bytes(smem.bytes)?)),
+            lock,
+            steps.to_string(),
+        ]);
+    }
+    let note = "Steps of trylock: ticket lines that are read, or one access of the gate.";
+    (!plan.smems.is_empty()).then(|| format!("SMEM channels\n{table}\n{note}\n"))
+}
+
+/// The lock's name, and how many ticket lines a trylock reads: each other participant's when the number is drawn and
+/// again when it is compared.
+fn lock(plan: &Plan<'_>, smem: &Smem<'_>) -> (String, u32) {
+    let others: u32 =
+        smem.domains.iter().map(|domain| u32::from(plan.domains[usize::from(*domain)].participants)).sum::<u32>() - 1;
+    match smem.lock {
+        LockKind::Gate(gate) => (format!("gate {gate}"), 1),
+        _ => ("bakery".to_owned(), 2 * others),
+    }
+}
+
+/// An empty table; `right` are the columns of numbers.
+fn table(headers: &[&str], right: &[usize]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_header(headers.iter().copied());
+    for column in right {
+        if let Some(column) = table.column_mut(*column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}

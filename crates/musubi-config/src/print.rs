@@ -1,0 +1,111 @@
+//! A description written back as TOML, with every default spelled out.
+//!
+//! What you may rely on: `parse(print(x))` is `x`, the hash included.
+
+use std::fmt::Write;
+
+use musubi_core::plan::{LockKind, Regulation};
+
+use crate::Description;
+use crate::description::{DomainEntry, FifoEntry, SmemEntry};
+use crate::grammar::{PORTS, RESTARTS, ROLES, TRUSTS};
+use crate::quantity::{BYTE_RATE, MESSAGE_RATE, SIZE, TIME};
+
+/// The description as TOML.
+pub fn print(description: &Description) -> String {
+    let mut out = String::new();
+    line(&mut out, "[system]");
+    text(&mut out, "name", &description.name);
+    if let Some(map) = description.address_map {
+        line(&mut out, &format!("base = {:#x}", map.base));
+        text(&mut out, "size", &SIZE.write(map.bytes));
+    }
+    line(&mut out, "\n[liveness]");
+    text(&mut out, "heartbeat", &TIME.write(description.liveness.heartbeat_ns));
+    text(&mut out, "stalled", &TIME.write(description.liveness.stalled_ns));
+    description.domains.iter().for_each(|entry| domain(&mut out, entry));
+    description.fifos.iter().for_each(|entry| fifo(&mut out, entry, &description.domains));
+    description.smems.iter().for_each(|entry| smem(&mut out, entry, &description.domains));
+    out
+}
+
+fn domain(out: &mut String, entry: &DomainEntry) {
+    line(out, "\n[[domain]]");
+    text(out, "name", &entry.name);
+    text(out, "role", word(ROLES, entry.role));
+    text(out, "port", word(PORTS, entry.port));
+    text(out, "trust", word(TRUSTS, entry.trust));
+    line(out, &format!("participants = {}", entry.participants));
+    line(out, &format!("uid = {:?}", entry.uids));
+    line(out, &format!("gid = {:?}", entry.gids));
+    text(out, "spin", &TIME.write(u64::from(entry.spin_ns)));
+}
+
+fn fifo(out: &mut String, entry: &FifoEntry, domains: &[DomainEntry]) {
+    line(out, "\n[[fifo]]");
+    text(out, "name", &entry.name);
+    text(out, "from", &domains[usize::from(entry.from)].name);
+    text(out, "to", &domains[usize::from(entry.to)].name);
+    line(out, &format!("blocks = {}", entry.blocks));
+    text(out, "block_size", &SIZE.write(u64::from(entry.block_bytes)));
+    line(out, &format!("priority = {}", entry.priority));
+    filter(out, entry);
+    regulation(out, &entry.regulation);
+    if entry.budget_ns > 0 {
+        text(out, "budget", &TIME.write(u64::from(entry.budget_ns)));
+    }
+    text(out, "on_receiver_restart", word(RESTARTS, entry.on_restart));
+    line(out, &format!("sample_every = {}", entry.sample_every));
+}
+
+fn filter(out: &mut String, entry: &FifoEntry) {
+    let rule = &entry.filter;
+    let mut keys = vec![format!("every = {}", rule.every), format!("level = {}", rule.level)];
+    if rule.interval_ns_min > 0 {
+        keys.push(format!("interval = \"{}\"", TIME.write(rule.interval_ns_min)));
+    }
+    keys.push(format!("latest = \"{}\"", TIME.write(rule.latest_ns)));
+    line(out, &format!("filter = {{ {} }}", keys.join(", ")));
+}
+
+fn regulation(out: &mut String, bounds: &Regulation) {
+    let mut keys = Vec::new();
+    if bounds.messages_per_s > 0 {
+        keys.push(format!("messages = \"{}\"", MESSAGE_RATE.write(u64::from(bounds.messages_per_s))));
+        keys.push(format!("messages_burst = {}", bounds.messages_burst));
+    }
+    if bounds.bytes_per_s > 0 {
+        keys.push(format!("bytes = \"{}\"", BYTE_RATE.write(bounds.bytes_per_s)));
+        keys.push(format!("bytes_burst = \"{}\"", SIZE.write(bounds.bytes_burst)));
+    }
+    if !keys.is_empty() {
+        line(out, &format!("regulation = {{ {} }}", keys.join(", ")));
+    }
+}
+
+fn smem(out: &mut String, entry: &SmemEntry, domains: &[DomainEntry]) {
+    line(out, "\n[[smem]]");
+    text(out, "name", &entry.name);
+    let members: Vec<&str> = entry.domains.iter().map(|domain| domains[usize::from(*domain)].name.as_str()).collect();
+    line(out, &format!("domains = {members:?}"));
+    text(out, "size", &SIZE.write(u64::from(entry.bytes)));
+    match entry.lock {
+        LockKind::Gate(gate) => line(out, &format!("lock = {{ gate = {gate} }}")),
+        _ => text(out, "lock", "bakery"),
+    }
+}
+
+/// The word of a choice.
+fn word<T: PartialEq>(choices: &[(&'static str, T)], value: T) -> &'static str {
+    choices.iter().find(|(_, choice)| *choice == value).map_or("", |(word, _)| word)
+}
+
+/// `key = "value"`; names, words and quantities need no escapes.
+fn text(out: &mut String, key: &str, value: &str) {
+    line(out, &format!("{key} = \"{value}\""));
+}
+
+fn line(out: &mut String, line: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{line}");
+}

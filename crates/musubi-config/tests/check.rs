@@ -1,0 +1,43 @@
+//! What `musubi check` prints.
+
+use musubi_config::{MemoryMap, check, parse};
+use musubi_core::layout;
+
+#[test]
+fn the_memory_map_follows_the_layout_without_gaps() {
+    let description = parse("board.toml", include_str!("board.toml")).unwrap_or_else(|report| panic!("{report}"));
+    let map = MemoryMap::of(&description);
+    let names: Vec<&str> = map.regions().iter().map(|region| region.name.as_str()).collect();
+    assert_eq!(names, ["cortex-r5.0", "linux.0", "linux.1", "parameters", "image"]);
+    let mut end = 0;
+    for region in map.regions() {
+        assert_eq!((region.offset, region.bytes % u64::from(layout::PAGE_BYTES)), (end, 0));
+        end += region.bytes;
+    }
+    assert_eq!(map.bytes(), end);
+    let domain_bytes = |number| description.with_plan(|plan| layout::section_bytes(plan, number)).map(u64::from);
+    assert_eq!(Some(map.regions()[0].bytes), domain_bytes(0));
+    assert_eq!(Some(map.regions()[2].bytes), domain_bytes(1));
+    assert_eq!((map.regions()[3].bytes, map.regions()[4].bytes), (4096, 20_480));
+}
+
+#[test]
+fn the_report_has_the_map_and_each_channel_with_its_bounds() {
+    let description = parse("board.toml", include_str!("board.toml")).unwrap_or_else(|report| panic!("{report}"));
+    let report = check(&description);
+    println!("{report}");
+    assert!(report.contains(&format!("{:#018x}", description.hash())));
+    let row = |of: &str, name: &str| -> Vec<String> {
+        let part = &report[report.find(of).unwrap_or_else(|| panic!("no part {of}"))..];
+        let line = part.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("no line {name}"));
+        line.split(['│', '┆']).map(|cell| cell.trim().to_owned()).filter(|cell| !cell.is_empty()).collect()
+    };
+    assert_eq!(row("Memory map", "cortex-r5.0")[2..], ["0x70000000", "4 KiB"]);
+    // Two participants of linux share SMEM channels, so each maps the other's section too.
+    assert_eq!(row("Worst-case memory", "linux")[3], "52 KiB");
+    assert_eq!(row("Steps of the FIFO", "telemetry"), ["telemetry", "8", "1", "1", "16", "1", "1", "16", "64 B", "2"]);
+    assert_eq!(row("Steps of the FIFO", "set-points")[1], "8");
+    assert_eq!(row("Storage of the FIFO", "telemetry")[4..6], ["64 B", "128 B"]);
+    assert_eq!(row("SMEM channels\n", "parameters")[4..], ["gate 3", "1"]);
+    assert_eq!(row("SMEM channels\n", "image")[4..], ["bakery", "4"]);
+}

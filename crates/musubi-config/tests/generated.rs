@@ -1,0 +1,230 @@
+//! The generated files mean what the plan says, in each of their languages.
+//!
+//! tests/generated holds the files of tests/board.toml. After a wanted change, run these tests with `MUSUBI_BLESS=1` to
+//! write them again, and look at the difference.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use musubi_config::{Content, Description, MemoryMap};
+use musubi_core::layout;
+
+const BOARD: &str = include_str!("board.toml");
+const EXAMPLE: &str = include_str!("../../../examples/system.toml");
+const STEM: &str = "musubi_board_2";
+
+mod board {
+    include!("generated/musubi_board_2.rs");
+}
+
+fn describe(text: &str) -> Description {
+    musubi_config::parse("description", text).unwrap_or_else(|report| panic!("{report}"))
+}
+
+fn generate(text: &str) -> (Description, tempfile::TempDir) {
+    let description = describe(text);
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    let paths = musubi_config::generate(&description, &directory.path().join("new")).expect("files can be written");
+    assert_eq!(paths.len(), 5);
+    (description, directory)
+}
+
+fn file(directory: &tempfile::TempDir, name: &str) -> PathBuf {
+    directory.path().join("new").join(name)
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Runs a program and gives what it printed; `None`, loudly, if it is not installed.
+fn run(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = match Command::new(program).args(arguments).output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            eprintln!("SKIPPED: {program} is not installed");
+            return None;
+        }
+        other => other.expect("the program starts"),
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "{program} {arguments:?}: {errors}");
+    Some(String::from_utf8(output.stdout).expect("text"))
+}
+
+fn path_text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}
+
+#[test]
+fn files_are_as_committed() {
+    let (description, directory) = generate(BOARD);
+    for extension in ["h", "rs", "ld", "dtsi", "svg"] {
+        let name = format!("{STEM}.{extension}");
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generated").join(&name);
+        let new = read(&file(&directory, &name));
+        if std::env::var_os("MUSUBI_BLESS").is_some() {
+            std::fs::write(&committed, &new).expect("the committed file can be written");
+        }
+        assert_eq!(new, read(&committed), "{name} changed; see the top of this file");
+        let (high, low) = (description.hash() >> 32, description.hash() & u64::from(u32::MAX));
+        let hash_forms = [format!("{:016x}", description.hash()), format!("{high:#x} {low:#x}")];
+        assert!(hash_forms.iter().any(|hash| new.contains(hash)), "{name} does not carry the hash");
+    }
+}
+
+#[test]
+fn the_rust_module_is_the_plan() {
+    let description = describe(BOARD);
+    description.with_plan(|plan| {
+        assert_eq!(*plan, board::PLAN);
+        assert_eq!(plan.domain("cortex-r5"), Some(board::domain::CORTEX_R5));
+        assert_eq!(plan.domain("linux"), Some(board::domain::LINUX));
+        assert_eq!(plan.fifo("telemetry"), Some(board::fifo::TELEMETRY));
+        assert_eq!(plan.fifo("set-points"), Some(board::fifo::SET_POINTS));
+        assert_eq!(plan.smem("parameters"), Some(board::smem::PARAMETERS));
+        assert_eq!(plan.smem("image"), Some(board::smem::IMAGE));
+    });
+    assert_eq!(*description.leak(), board::PLAN);
+    assert!(board::PLAN.check().is_ok());
+}
+
+/// Each macro that the header must define, with its value by the plan.
+fn expected_macros(description: &Description) -> Vec<(String, u64)> {
+    let map = MemoryMap::of(description);
+    let upper = |name: &str| name.replace(['-', '.'], "_").to_uppercase();
+    let mut expected = vec![
+        ("MUSUBI_PLAN_HASH".to_owned(), description.hash()),
+        ("MUSUBI_LAYOUT_VERSION".to_owned(), u64::from(layout::VERSION)),
+        ("MUSUBI_MAP_BYTES".to_owned(), map.bytes()),
+    ];
+    description.with_plan(|plan| {
+        let counts = [plan.domains.len(), usize::from(plan.participants()), plan.fifos.len(), plan.smems.len()];
+        for (name, count) in ["DOMAINS", "PARTICIPANTS", "FIFOS", "SMEMS"].iter().zip(counts) {
+            expected.push((format!("MUSUBI_{name}"), count as u64));
+        }
+        for (number, domain) in plan.domains.iter().enumerate() {
+            expected.push((format!("MUSUBI_DOMAIN_{}", upper(domain.name)), number as u64));
+        }
+        for (number, fifo) in plan.fifos.iter().enumerate() {
+            expected.push((format!("MUSUBI_FIFO_{}", upper(fifo.name)), number as u64));
+            expected.push((format!("MUSUBI_BLOCKS_{}", upper(fifo.name)), u64::from(fifo.blocks)));
+            expected.push((format!("MUSUBI_BLOCK_BYTES_{}", upper(fifo.name)), u64::from(fifo.block_bytes)));
+        }
+        for (number, smem) in plan.smems.iter().enumerate() {
+            expected.push((format!("MUSUBI_SMEM_{}", upper(smem.name)), number as u64));
+            expected.push((format!("MUSUBI_PAYLOAD_BYTES_{}", upper(smem.name)), u64::from(smem.bytes)));
+        }
+    });
+    for region in map.regions() {
+        let (kind, name) = (kind(region.content), upper(&region.name));
+        expected.push((format!("MUSUBI_{kind}_OFFSET_{name}"), region.offset));
+        expected.push((format!("MUSUBI_{kind}_BYTES_{name}"), region.bytes));
+        if let Content::Section { participant, .. } = region.content {
+            expected.push((format!("MUSUBI_PARTICIPANT_{name}"), u64::from(participant)));
+        }
+    }
+    expected
+}
+
+fn kind(content: Content) -> &'static str {
+    match content {
+        Content::Section { .. } => "SECTION",
+        Content::Segment { .. } => "SEGMENT",
+    }
+}
+
+/// A C program that prints the macros, one a line.
+fn printing_program(header: &str, macros: &[(String, u64)]) -> String {
+    let prints: String = macros
+        .iter()
+        .map(|(name, _)| format!("    printf(\"%s %llu\\n\", \"{name}\", (unsigned long long)({name}));\n"))
+        .collect();
+    let head = format!("#include \"{header}\"\n#include \"{header}\"\n#include <stdio.h>\n");
+    format!("{head}int main(void) {{\n    puts(MUSUBI_SYSTEM_NAME);\n{prints}    return 0;\n}}\n")
+}
+
+#[test]
+fn the_c_header_has_the_numbers_of_the_plan() {
+    for (text, stem) in [(BOARD, STEM), (EXAMPLE, "musubi_press")] {
+        let (description, directory) = generate(text);
+        let macros = expected_macros(&description);
+        let defined = read(&file(&directory, &format!("{stem}.h"))).matches("#define MUSUBI_").count();
+        // Beside the numbers: the include guard, the name, and base and size if there is an address map.
+        assert_eq!(defined, macros.len() + 2 + if description.address_map().is_some() { 2 } else { 0 });
+        let source = file(&directory, "print.c");
+        std::fs::write(&source, printing_program(&format!("{stem}.h"), &macros)).expect("written");
+        let expected: String = macros.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
+        for (compiler, standard) in [("cc", "-std=c99"), ("c++", "-std=c++11")] {
+            let binary = file(&directory, "print");
+            let language = if compiler == "cc" { "c" } else { "c++" };
+            let flags = [standard, "-Wall", "-Wextra", "-Werror", "-pedantic", "-x", language];
+            let ends = [path_text(&source), "-o", path_text(&binary)];
+            if run(compiler, &[&flags[..], &ends[..]].concat()).is_some() {
+                let printed = run(path_text(&binary), &[]).expect("just compiled");
+                assert_eq!(printed, format!("{}\n{expected}", description.name()));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_linker_script_places_the_sections() {
+    for (text, stem) in [(BOARD, STEM), (EXAMPLE, "musubi_press")] {
+        let (description, directory) = generate(text);
+        let (source, object, linked) =
+            (file(&directory, "empty.c"), file(&directory, "empty.o"), file(&directory, "linked"));
+        std::fs::write(&source, "int musubi_nothing = 1;\n").expect("written");
+        let script = file(&directory, &format!("{stem}.ld"));
+        let compile = ["-c", path_text(&source), "-o", path_text(&object)];
+        let link = ["-r", "-o", path_text(&linked), path_text(&object), "-T", path_text(&script)];
+        let done = run("cc", &compile).and_then(|_| run("ld", &link)).and_then(|_| run("nm", &[path_text(&linked)]));
+        let Some(symbols) = done else { continue };
+        let map = MemoryMap::of(&description);
+        for region in map.regions() {
+            let name = region.name.replace(['-', '.'], "_").to_lowercase();
+            let kind = kind(region.content).to_lowercase();
+            let address = map.base().unwrap_or(0) + region.offset;
+            assert!(symbols.contains(&format!("{address:016x} A __musubi_{kind}_{name}\n")), "{symbols}");
+            assert!(symbols.contains(&format!("{:016x} A __musubi_bytes_{kind}_{name}\n", region.bytes)), "{symbols}");
+        }
+    }
+}
+
+#[test]
+fn the_devicetree_compiler_accepts_the_fragment() {
+    for (text, stem) in [(BOARD, STEM), (EXAMPLE, "musubi_press")] {
+        let (description, directory) = generate(text);
+        let board = file(&directory, "board.dts");
+        let root = "/dts-v1/;\n/ {\n\t#address-cells = <2>;\n\t#size-cells = <2>;\n};\n";
+        std::fs::write(&board, format!("{root}/include/ \"{stem}.dtsi\"\n")).expect("written");
+        let Some(tree) = run("dtc", &["-I", "dts", "-O", "dts", path_text(&board)]) else { continue };
+        let map = MemoryMap::of(&description);
+        let Some(base) = map.base() else {
+            assert!(tree.contains(&format!("size = <0x00 {:#x}>", map.bytes())), "{tree}");
+            continue;
+        };
+        for region in map.regions() {
+            let (address, bytes) = (base + region.offset, region.bytes);
+            assert!(tree.contains(&format!("reg = <0x00 {address:#x} 0x00 {bytes:#x}>")), "{tree}");
+        }
+    }
+}
+
+#[test]
+fn the_picture_shows_every_region() {
+    let (description, directory) = generate(EXAMPLE);
+    let path = file(&directory, "musubi_press.svg");
+    let picture = read(&path);
+    for region in MemoryMap::of(&description).regions() {
+        assert!(picture.contains(&region.name), "{}", region.name);
+    }
+    run("rsvg-convert", &["-o", path_text(&file(&directory, "picture.png")), path_text(&path)]);
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_an_error_with_its_path() {
+    let description = describe(EXAMPLE);
+    let occupied = tempfile::NamedTempFile::new().expect("a file for the test");
+    let error = musubi_config::generate(&description, &occupied.path().join("out")).expect_err("a file is in the way");
+    assert!(error.to_string().contains("out"), "{error}");
+}
