@@ -93,8 +93,8 @@ pub struct Receiver<'m, S, C> {
     held: S,
     held_count: u32,
     events_seen: u32,
+    event_pending: bool,
     skip_seen: u32,
-    waiting_bits: u32,
     coherence: C,
 }
 
@@ -157,8 +157,8 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
             held,
             held_count: 0,
             events_seen: 0,
+            event_pending: false,
             skip_seen: 0,
-            waiting_bits: 0,
             coherence,
         })
     }
@@ -241,9 +241,9 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         true
     }
 
-    /// Whether a retired sender's messages have all been dequeued and its blocks freed.
+    /// Whether a retired sender's messages have all been dequeued.
     pub fn is_drained(&self) -> bool {
-        self.stage == Stage::Retired && self.held_count == 0 && self.head.position == self.notified
+        self.stage == Stage::Retired && self.head.position == self.notified
     }
 
     /// Whether a wait has something to return for.
@@ -254,16 +254,15 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
 
     /// Announces that a thread is about to sleep on [`Receiver::bell`] (or to be called), then looks once more.
     /// Read the bell's value before.
+    /// `bits` are all of [`crate::layout::waiting`] that hold from now on.
     pub fn announce_wait(&mut self, bits: u32) -> bool {
-        self.waiting_bits |= bits;
-        self.own.publish_then_look(rx::WAITING, self.waiting_bits, Site::SleepThenLook);
+        self.own.publish_then_look(rx::WAITING, bits, Site::SleepThenLook);
         self.ready_with::<true>()
     }
 
-    /// Takes the announcement back.
+    /// Takes announcements back; `bits` are those that still hold.
     pub fn withdraw_wait(&mut self, bits: u32) {
-        self.waiting_bits &= !bits;
-        self.own.set(rx::WAITING, self.waiting_bits);
+        self.own.set(rx::WAITING, bits);
     }
 
     /// Counts a wait that went to sleep.
@@ -278,13 +277,13 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
 
     #[inline]
     fn ready_with<const LOOK: bool>(&mut self) -> bool {
-        if self.notified != self.head.position {
+        if self.notified != self.head.position || self.event_pending {
             return true;
         }
         if self.stage == Stage::Waiting && !self.begin() {
             return false;
         }
-        self.look_ahead::<LOOK>() || self.take_event::<LOOK>()
+        self.look_ahead::<LOOK>() || self.see_event::<LOOK>()
     }
 
     /// Looks from where the last look ended to the first message that a notification covers.
@@ -319,14 +318,20 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
 
     /// Takes note of notifications without a message; they cover whatever is announced by now.
     #[inline]
-    fn take_event<const LOOK: bool>(&mut self) -> bool {
+    fn see_event<const LOOK: bool>(&mut self) -> bool {
         let events = if LOOK { self.tx.look(tx::EVENTS) } else { self.tx.see(tx::EVENTS, Site::SeeTurn) };
         if events == self.events_seen || self.stage != Stage::Open {
             return false;
         }
         self.events_seen = events;
         self.notified = self.announced_end().position;
+        self.event_pending = self.notified == self.head.position;
         true
+    }
+
+    /// Takes the event without a message, if there was one; a wait that returns takes it.
+    pub fn take_event(&mut self) -> bool {
+        core::mem::take(&mut self.event_pending)
     }
 
     fn announced_end(&self) -> Cursor {

@@ -90,8 +90,8 @@ pub struct Sender<'m, S, C> {
     until_sample: u32,
     unflagged: Option<u32>,
     events_seen: u32,
+    event_pending: bool,
     dropped_seen: u32,
-    waiting_bits: u32,
     coherence: C,
 }
 
@@ -132,8 +132,8 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
             until_sample: 1,
             unflagged: None,
             events_seen: 0,
+            event_pending: false,
             dropped_seen: 0,
-            waiting_bits: 0,
             coherence,
         })
     }
@@ -146,6 +146,11 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     /// Number of blocks, and how many of them are in the pool as far as we have looked.
     pub fn blocks(&self) -> (u32, u32) {
         (self.pool.blocks(), self.pool.free())
+    }
+
+    /// Blocks in the program's hands.
+    pub fn held(&self) -> u32 {
+        self.pool.held()
     }
 
     /// Messages enqueued and not yet dequeued, by the receiver's own claim.
@@ -358,7 +363,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         abandoned
     }
 
-    /// Whether an allocation would succeed now, or the receiver raised an event since the last look.
+    /// Whether an allocation would succeed now, or the receiver raised an event that was not taken.
     #[inline]
     pub fn poll(&mut self) -> SenderReady {
         self.poll_with::<false>()
@@ -366,16 +371,15 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
 
     /// Announces that a thread is about to sleep on [`Sender::bell`] (or to be called), then looks once more.
     /// Read the bell's value before.
+    /// `bits` are all of [`crate::layout::waiting`] that hold from now on.
     pub fn announce_wait(&mut self, bits: u32) -> SenderReady {
-        self.waiting_bits |= bits;
-        self.own.publish_then_look(tx::WAITING, self.waiting_bits, Site::SleepThenLook);
+        self.own.publish_then_look(tx::WAITING, bits, Site::SleepThenLook);
         self.poll_with::<true>()
     }
 
-    /// Takes the announcement back.
+    /// Takes announcements back; `bits` are those that still hold.
     pub fn withdraw_wait(&mut self, bits: u32) {
-        self.waiting_bits &= !bits;
-        self.own.set(tx::WAITING, self.waiting_bits);
+        self.own.set(tx::WAITING, bits);
     }
 
     /// The word in the receiver's section that changes when it rings; `None` without a receiver.
@@ -387,11 +391,16 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         if self.pool.free() == 0 {
             self.reap::<LOOK>(REAP_MAX);
         }
-        let began = self.began();
+        let began = self.began::<LOOK>();
         let events = self.receiver.filter(|_| began).map_or(self.events_seen, |rx| load::<LOOK>(&rx, rx::EVENTS));
-        let event = events != self.events_seen;
+        self.event_pending |= events != self.events_seen;
         self.events_seen = events;
-        SenderReady { block: self.pool.free() > 0, event }
+        SenderReady { block: self.pool.free() > 0, event: self.event_pending }
+    }
+
+    /// Takes the receiver's event, if there was one since it was last taken.
+    pub fn take_event(&mut self) -> bool {
+        core::mem::take(&mut self.event_pending)
     }
 
     /// Takes returned blocks back when the pool is empty; while it runs low, only brings their line near.
@@ -406,7 +415,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     /// Takes at most `most` returned blocks back into the pool.
     fn reap<const LOOK: bool>(&mut self, most: u32) {
         let Some(rx) = self.receiver else { return };
-        if !self.began() {
+        if !self.began::<LOOK>() {
             return;
         }
         for _ in 0..most {
@@ -422,12 +431,12 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
 
     /// Whether the receiver has begun its session with us, so that its returns are meant for us.
     #[inline]
-    fn began(&mut self) -> bool {
+    fn began<const LOOK: bool>(&mut self) -> bool {
         if !self.began
             && let Some(rx) = self.receiver
         {
-            self.began = rx.see(rx::LINK_EPOCH, Site::SeeBegin) == self.epoch
-                && rx.get(rx::LINK_PARTICIPANT) == u32::from(self.participant);
+            let epoch = if LOOK { rx.look(rx::LINK_EPOCH) } else { rx.see(rx::LINK_EPOCH, Site::SeeBegin) };
+            self.began = epoch == self.epoch && rx.get(rx::LINK_PARTICIPANT) == u32::from(self.participant);
         }
         self.began
     }
@@ -481,6 +490,6 @@ fn load<const LOOK: bool>(rx: &PeerWords<'_>, index: u32) -> u32 {
 pub struct SenderReady {
     /// A block is free.
     pub block: bool,
-    /// The receiver raised an event since the last look.
+    /// The receiver raised an event that was not taken yet ([`Sender::take_event`]).
     pub event: bool,
 }
