@@ -8,6 +8,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use musubi_core::fifo::REAP_MAX;
 use musubi_core::layout::{self, LINE_BYTES, Shape};
+use musubi_core::lock::LOOKS_MAX;
 use musubi_core::plan::{Fifo, LockKind, Plan, Regulation, Smem};
 
 use crate::quantity::{BYTE_RATE, SIZE, TIME};
@@ -135,8 +136,9 @@ fn fifo_steps(plan: &Plan<'_>) -> Option<String> {
         row.push(message_lines(fifo).to_string());
         table.add_row(row);
     }
-    let note = "alloc: returned blocks taken back. wait: slots looked at before it sleeps. receiver restarts: one pass over\n\
-                the blocks. bytes copied: by an interface that copies, in and out each; zero copy is possible.\n\
+    let note = "alloc: returned blocks taken back. wait: slots looked at before it sleeps.\n\
+                receiver restarts: blocks or messages passed over once, by the sender and by the first dequeue after it.\n\
+                bytes copied: by an interface that copies, once in and once out; with zero copy, none.\n\
                 cache lines: of the largest message with its announcement.";
     (!plan.fifos.is_empty()).then(|| format!("Steps of the FIFO channels, at most\n{table}\n{note}\n"))
 }
@@ -165,18 +167,17 @@ fn smem_bounds(plan: &Plan<'_>) -> Option<String> {
             steps.to_string(),
         ]);
     }
-    let note = "Steps of trylock: ticket lines that are read, or one access of the gate.";
+    let note = "Steps of trylock: looks at other participants' ticket lines, or one access of the gate.";
     (!plan.smems.is_empty()).then(|| format!("SMEM channels\n{table}\n{note}\n"))
 }
 
-/// The lock's name, and how many ticket lines a trylock reads: each other participant's when the number is drawn and
-/// again when it is compared.
+/// The lock's name, and how many steps a trylock takes ([`musubi_core::lock::Bakery::try_lock`]).
 fn lock(plan: &Plan<'_>, smem: &Smem<'_>) -> (String, u32) {
     let others: u32 =
         smem.domains.iter().map(|domain| u32::from(plan.domains[usize::from(*domain)].participants)).sum::<u32>() - 1;
     match smem.lock {
         LockKind::Gate(gate) => (format!("gate {gate}"), 1),
-        _ => ("bakery".to_owned(), 2 * others),
+        _ => ("bakery".to_owned(), 2 * others + LOOKS_MAX),
     }
 }
 

@@ -6,6 +6,7 @@
 //! How it works: the TOML parser reports all syntax errors it can recover from. If there are some, only mistakes inside
 //! single values are reported beside them, because what is missing or unknown may be their consequence.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,9 +26,13 @@ pub const DESCRIPTION_BYTES_MAX: u64 = 4 << 20;
 /// # Errors
 /// [`Error::NoDescription`] if there is neither.
 pub fn find(explicit: Option<&Path>) -> Result<PathBuf, Error> {
+    choose(explicit, std::env::var_os(SYSTEM_VARIABLE))
+}
+
+/// An empty variable counts as none, as shells make it hard to tell them apart.
+fn choose(explicit: Option<&Path>, variable: Option<OsString>) -> Result<PathBuf, Error> {
     let named = explicit.map(Path::to_path_buf);
-    let from_environment = || std::env::var_os(SYSTEM_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    named.or_else(from_environment).ok_or(Error::NoDescription)
+    named.or_else(|| variable.filter(|value| !value.is_empty()).map(PathBuf::from)).ok_or(Error::NoDescription)
 }
 
 /// Reads and checks a description file.
@@ -67,5 +72,21 @@ pub fn parse(name: &str, text: &str) -> Result<Description, Report> {
     match description {
         Some(description) if findings.is_empty() => Ok(description),
         _ => Err(findings.into_report(name, text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_explicit_file_comes_before_the_variable() {
+        let variable = |value: &str| Some(OsString::from(value));
+        let chosen = |explicit: Option<&str>, value| choose(explicit.map(Path::new), value).ok();
+        assert_eq!(chosen(Some("a.toml"), variable("b.toml")), Some(PathBuf::from("a.toml")));
+        assert_eq!(chosen(None, variable("b.toml")), Some(PathBuf::from("b.toml")));
+        assert_eq!(chosen(None, variable("")), None);
+        let message = choose(None, None).map_err(|error| error.to_string());
+        assert!(message.is_err_and(|text| text.contains("--system FILE") && text.contains(SYSTEM_VARIABLE)));
     }
 }

@@ -72,8 +72,9 @@ impl Findings {
     ) -> &mut Problem {
         let (message, label) = (message.into(), label.into());
         self.list.truncate(FINDINGS_MAX - 1);
+        let number = self.list.len();
         self.list.push(Problem { scope, span, message, label, also: Vec::new(), help: None });
-        self.list.last_mut().expect("just pushed")
+        &mut self.list[number]
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -39,5 +39,5 @@ fn the_report_has_the_map_and_each_channel_with_its_bounds() {
     assert_eq!(row("Steps of the FIFO", "set-points")[1], "8");
     assert_eq!(row("Storage of the FIFO", "telemetry")[4..6], ["64 B", "128 B"]);
     assert_eq!(row("SMEM channels\n", "parameters")[4..], ["gate 3", "1"]);
-    assert_eq!(row("SMEM channels\n", "image")[4..], ["bakery", "4"]);
+    assert_eq!(row("SMEM channels\n", "image")[4..], ["bakery", "20"]);
 }
