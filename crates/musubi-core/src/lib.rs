@@ -10,6 +10,7 @@ pub mod fifo;
 pub mod guarantee;
 pub mod histogram;
 pub mod layout;
+pub mod lock;
 pub mod plan;
 pub mod port;
 pub mod sync;

@@ -153,3 +153,17 @@ pub(crate) fn load_after_look(word: &AtomicU32) -> u32 {
         word.load(Ordering::Acquire)
     }
 }
+
+/// [`load_after_look`] at a site whose acquiring matters by itself.
+#[inline(always)]
+pub(crate) fn load_after_look_at(word: &AtomicU32, site: Site) -> u32 {
+    #[cfg(not(loom))]
+    {
+        let _ = site;
+        word.load(Ordering::SeqCst)
+    }
+    #[cfg(loom)]
+    {
+        word.load(acquire(site))
+    }
+}

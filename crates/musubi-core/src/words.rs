@@ -199,6 +199,12 @@ impl<'m> PeerWords<'m> {
         sync::load_after_look(self.word(index))
     }
 
+    /// The look after [`OwnWords::publish_then_look`] at a site whose acquiring matters by itself.
+    #[inline(always)]
+    pub fn look_at(&self, index: u32, site: Site) -> u32 {
+        sync::load_after_look_at(self.word(index), site)
+    }
+
     /// A counter of two words (low, high), read so that a carry in between is not seen half.
     pub fn counter(&self, low: u32, high: u32) -> u64 {
         let high_before = self.get(high);

@@ -2,7 +2,8 @@
 //!
 //! What you may rely on: over any window of `T` nanoseconds at most `rate * T / 10^9 + max(burst, largest admitted)`
 //! units pass, exactly, with no drift over any number of calls; no fraction of a token is lost while the bucket is not
-//! full. A refusal changes nothing and names the least time after which the same message is admitted, if nothing else was admitted in between.
+//! full. A refusal changes nothing and names the least time after which the same message is admitted, if nothing else
+//! was admitted in between.
 //!
 //! How it works: each bucket keeps what is *missing* from full, in billionths of a unit, so that a rate in units a second
 //! is a whole number of them a nanosecond: time only multiplies and subtracts, and nothing is rounded. A message passes
