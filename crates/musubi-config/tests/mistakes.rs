@@ -337,6 +337,8 @@ fn accounts_are_looked_up() {
 fn several_syntax_errors_are_reported_without_their_consequences() {
     let text = "[system]\nname = §\n[[domain]]\nname = \"a\" §\"b\"\nrole = §\"mastr\"\n";
     expect(text, &["not valid TOML", "not valid TOML", "cannot be `mastr`"]);
+    // Without the filter, `from = "control"` would name an unknown domain.
+    expect_instead("name = \"control\"", "name = §", &["not valid TOML"]);
     expect_after_sound("blocks = 1\n§blocks = 2\n", &["duplicate key"]);
 }
 
