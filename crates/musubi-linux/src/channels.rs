@@ -1,0 +1,126 @@
+//! Opening channels on a participant, and keeping their state while no handle is open.
+//!
+//! What you may rely on: an end that was opened once stays with its participant until that leaves; closing a handle and
+//! opening it again goes on where it was, so the other side notices nothing and no message is lost or repeated.
+//!
+//! How it works: a handle's state goes back to a shelf when the handle is dropped. When the participant leaves, the
+//! shelf is cleared and closed, which closes the ends.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use musubi_core::endpoint::{Attachment, Deadline};
+use musubi_core::plan::Plan;
+use musubi_core::port::Clock;
+
+use crate::end::Direction;
+use crate::error::Error;
+use crate::participant::Participant;
+use crate::receiving::{self, ReceivingEnd};
+use crate::sending::{self, SendingEnd};
+use crate::sleep::Spin;
+use crate::smem::SharedEnd;
+
+/// Where states of ends wait while no handle is open; `None` once the participant has left.
+#[derive(Debug)]
+pub(crate) struct Shelf(Mutex<Option<Parked>>);
+
+#[derive(Debug, Default)]
+struct Parked {
+    sending: HashMap<u16, sending::State>,
+    receiving: HashMap<u16, receiving::State>,
+}
+
+impl Shelf {
+    pub(crate) fn new() -> Arc<Shelf> {
+        Arc::new(Shelf(Mutex::new(Some(Parked::default()))))
+    }
+
+    /// Closes every parked end, and from now on each end whose handle is dropped.
+    pub(crate) fn close(&self) {
+        let parked = self.lock().take();
+        drop(parked);
+    }
+
+    pub(crate) fn park_sending(&self, state: sending::State) {
+        let mut parked = self.lock();
+        // A state that finds no place is dropped after the lock, which closes its end.
+        let _closed = match &mut *parked {
+            Some(parked) => parked.sending.insert(state.fifo(), state),
+            None => Some(state),
+        };
+        drop(parked);
+    }
+
+    pub(crate) fn park_receiving(&self, state: receiving::State) {
+        let mut parked = self.lock();
+        let _closed = match &mut *parked {
+            Some(parked) => parked.receiving.insert(state.fifo(), state),
+            None => Some(state),
+        };
+        drop(parked);
+    }
+
+    fn sending(&self, fifo: u16) -> Option<sending::State> {
+        self.lock().as_mut()?.sending.remove(&fifo)
+    }
+
+    fn receiving(&self, fifo: u16) -> Option<receiving::State> {
+        self.lock().as_mut()?.receiving.remove(&fifo)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Parked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Attachment for Participant {
+    type Sending = SendingEnd;
+    type Receiving = ReceivingEnd;
+    type Segment = SharedEnd;
+    type Error = Error;
+
+    fn plan(&self) -> &Plan<'_> {
+        Participant::plan(self)
+    }
+
+    fn domain(&self) -> u16 {
+        Participant::domain(self)
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.clock().now_ns()
+    }
+
+    fn attached(&self, domain: u16) -> u16 {
+        let others = self.peers().iter().filter(|peer| peer.domain == domain).count() as u16;
+        others + u16::from(domain == Participant::domain(self))
+    }
+
+    fn open_sending(&self, fifo: u16) -> Result<SendingEnd, Error> {
+        let state = match self.shelf().sending(fifo) {
+            Some(state) => state,
+            None => sending::State::new(self.claim_end(fifo, Direction::Send)?)?,
+        };
+        Ok(SendingEnd::new(state, self.spin(), Arc::clone(self.shelf())))
+    }
+
+    fn open_receiving(&self, fifo: u16) -> Result<ReceivingEnd, Error> {
+        let state = match self.shelf().receiving(fifo) {
+            Some(state) => state,
+            None => receiving::State::new(self.claim_end(fifo, Direction::Receive)?, Participant::plan(self))?,
+        };
+        Ok(ReceivingEnd::new(state, self.spin(), Arc::clone(self.shelf())))
+    }
+
+    fn open_segment(&self, smem: u16, deadline: Deadline) -> Result<SharedEnd, Error> {
+        let segment = Participant::open_segment(self, smem, deadline.into())?;
+        SharedEnd::new(segment, self.spin())
+    }
+}
+
+impl Participant {
+    fn spin(&self) -> Spin {
+        Spin::of(Participant::plan(self), Participant::domain(self))
+    }
+}

@@ -1,0 +1,102 @@
+//! Memory mapped from a descriptor, given back when dropped: the only place that maps.
+//!
+//! What you may rely on: a [`Mapping`] is valid memory for its whole life. Its pages cannot vanish: callers check
+//! before mapping that the memory behind is a memfd that is long enough and sealed against shrinking.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymous, munmap};
+
+use crate::error::{Error, Tried};
+
+/// What may be done with the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// A run of mapped pages.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    address: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread; all access goes through views that are atomic or follow
+// the ownership of blocks.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; a `Mapping` itself accesses nothing.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first `bytes` bytes of `fd`, shared.
+    pub(crate) fn shared(fd: BorrowedFd<'_>, bytes: usize, access: Access) -> Result<Mapping, Errno> {
+        // SAFETY: a fresh mapping at an address of the kernel's choice touches no memory in use.
+        let address = unsafe { mmap(core::ptr::null_mut(), bytes, protection(access), MapFlags::SHARED, fd, 0) }?;
+        Ok(Mapping { address: address.cast(), bytes })
+    }
+
+    /// Reserves addresses without memory behind them; [`Mapping::replace`] puts memory there.
+    pub(crate) fn reserved(bytes: usize) -> Result<Mapping, Errno> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice touches no memory in use.
+        let address = unsafe { mmap_anonymous(core::ptr::null_mut(), bytes, ProtFlags::empty(), flags) }?;
+        Ok(Mapping { address: address.cast(), bytes })
+    }
+
+    /// Puts the memory of `fd` at the same addresses, writable. Who holds pointers sees the new bytes from then on.
+    pub(crate) fn replace(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        // SAFETY: exactly the addresses that this mapping owns are replaced; there are no Rust references into a
+        // reservation, only raw pointers whose users expect its bytes to change at any time.
+        unsafe { mmap(self.address.cast(), self.bytes, protection(Access::Write), flags, fd, 0) }?;
+        Ok(())
+    }
+
+    /// Keeps the pages in memory.
+    pub(crate) fn lock(&self) -> Result<(), Errno> {
+        // SAFETY: locking pages that this mapping owns changes no bytes.
+        unsafe { mlock(self.address.cast(), self.bytes) }
+    }
+
+    /// Brings all pages in now instead of at the first access.
+    pub(crate) fn prefault(&self, access: Access) -> Result<(), Errno> {
+        let advice = match access {
+            Access::Read => Advice::LinuxPopulateRead,
+            Access::Write => Advice::LinuxPopulateWrite,
+        };
+        // SAFETY: populating page tables changes no bytes.
+        unsafe { madvise(self.address.cast(), self.bytes, advice) }
+    }
+
+    /// Takes the mapping away from children made by `fork`.
+    pub(crate) fn keep_from_children(&self) -> Result<(), Error> {
+        // SAFETY: affects only what a child inherits; there, a [`crate::Participant`] is inert.
+        unsafe { madvise(self.address.cast(), self.bytes, Advice::LinuxDontFork) }
+            .tried("keeping a mapping from child processes")
+    }
+
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.address
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this mapping owns the addresses, and nobody can hold a view of it any more: views borrow its owner.
+        let _ = unsafe { munmap(self.address.cast(), self.bytes) };
+    }
+}
+
+fn protection(access: Access) -> ProtFlags {
+    match access {
+        Access::Read => ProtFlags::READ,
+        Access::Write => ProtFlags::READ | ProtFlags::WRITE,
+    }
+}

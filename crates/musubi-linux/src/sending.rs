@@ -1,0 +1,403 @@
+//! The sending end of a FIFO channel for a process: the core's sender, following its receiver through restarts.
+//!
+//! What you may rely on: every call keeps its deadline; a wait spins for the domain's time, then sleeps in the kernel;
+//! nothing here takes a lock that another process holds. One thread at a time uses an end (it is not `Sync`); blocks
+//! stay valid as long as the end is borrowed.
+//!
+//! How it works: each operation first compares the version of the mailbox ([`crate::links`]) with the one it has
+//! applied; when it differs, the receiver that was lost gives its blocks back and its successor takes its place.
+//! Sleeping is in three steps (prepare, sleep, finish), so that a caller with several threads an end can release its
+//! own lock while it sleeps.
+
+use std::cell::{RefCell, RefMut};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use musubi_core::Error;
+use musubi_core::endpoint::{Deadline, SendingEnd as SendingEndTrait, Usage};
+use musubi_core::fifo::{Entry, Loan, Notified, Sender, SenderReady};
+use musubi_core::layout::waiting;
+use musubi_core::plan::FilterRule;
+use musubi_core::words::{OwnWords, PeerWords};
+
+use crate::channels::Shelf;
+use crate::clock::MonotonicClock;
+use crate::coherence::Hints;
+use crate::doorbell::LinkDoorbell;
+use crate::end::End;
+use crate::links::{TxLink, TxLinks};
+use crate::sleep::{Sleep, Spin};
+
+/// The sending end of a FIFO channel.
+#[derive(Debug)]
+pub struct SendingEnd {
+    /// Always there; taken out only when the handle is dropped.
+    state: RefCell<Option<State>>,
+    spin: Spin,
+    shelf: Arc<Shelf>,
+}
+
+/// What an end knows and owns; the part that is parked while no handle is open.
+#[derive(Debug)]
+pub(crate) struct State {
+    core: Sender<'static, Box<[Entry]>, Hints>,
+    links: Arc<TxLinks>,
+    link: Option<TxLink>,
+    version: Option<u32>,
+    gone_seen: u32,
+    loss_unreported: bool,
+    sleepers: u32,
+    armed: bool,
+    is_each: bool,
+    /// Owns the memory that `core` works on; declared last so that it goes last.
+    end: End,
+}
+
+impl State {
+    pub(crate) fn new(end: End) -> Result<State, crate::Error> {
+        let fifo = end.channel();
+        let links = Arc::clone(end.tx_links().ok_or(crate::Error::Plan)?);
+        let entries = vec![Entry::NEW; fifo.blocks as usize].into_boxed_slice();
+        let own = end.own().words();
+        let (base, words) = (own.bytes_at(0, 0).cast::<u32>(), own.len());
+        // SAFETY: `end` keeps the section mapped and is dropped after `core`; the claim of the end makes us the only
+        // one in this process that writes this part, the seal the only process.
+        let own: OwnWords<'static> = unsafe { OwnWords::new(base, words) };
+        let core = Sender::new(own, fifo, end.me(), entries, Hints).map_err(|_| crate::Error::Plan)?;
+        Ok(State {
+            core,
+            links,
+            link: None,
+            version: None,
+            gone_seen: 0,
+            loss_unreported: false,
+            sleepers: 0,
+            armed: false,
+            is_each: fifo.filter.is_each(),
+            end,
+        })
+    }
+
+    /// Takes note of receivers that came or went.
+    #[inline]
+    fn follow(&mut self) {
+        if self.version != Some(self.links.version()) {
+            self.apply_links();
+        }
+    }
+
+    pub(crate) fn fifo(&self) -> u16 {
+        self.end.fifo()
+    }
+
+    #[cold]
+    fn apply_links(&mut self) {
+        let state = self.links.lock();
+        let (receiver, gone, start) = (state.receiver.clone(), state.gone, state.start);
+        self.version = Some(self.links.version());
+        drop(state);
+        if gone != self.gone_seen {
+            self.gone_seen = gone;
+            self.loss_unreported = true;
+        }
+        let changed = identity(&receiver) != identity(&self.link);
+        if changed || receiver.is_none() {
+            self.core.set_receiver(receiver.as_ref().map(extended), start);
+        }
+        // The former link's memory may go only now that `core` has let go of it.
+        self.link = receiver;
+    }
+
+    fn waiting_bits(&self) -> u32 {
+        let asleep = if self.sleepers > 0 { waiting::ASLEEP } else { 0 };
+        asleep | if self.armed { waiting::ARMED } else { 0 }
+    }
+
+    fn notify(&mut self) -> Notified {
+        self.follow();
+        let notified = self.core.notify(&MonotonicClock, &doorbell(&self.link));
+        match notified {
+            Notified::Held { latest_at_ns } => self.end.arm_late(latest_at_ns),
+            Notified::Raised if !self.is_each => self.end.disarm_late(),
+            Notified::Raised => {}
+        }
+        self.ring_a_newcomer();
+        notified
+    }
+
+    /// A receiver that was linked while we notified may have gone to sleep without seeing it.
+    #[inline]
+    fn ring_a_newcomer(&mut self) {
+        if self.version != Some(self.links.version()) {
+            self.apply_links();
+            self.core.ring_if_waiting(&doorbell(&self.link));
+        }
+    }
+
+    fn prepare_sleep(&mut self) -> (Sleep<TxLink>, SenderReady) {
+        self.follow();
+        let bell = self.link.clone().map(|link| {
+            let expected = self.core.bell().map_or(0, |bell| bell.look(0));
+            (link, expected)
+        });
+        self.sleepers += 1;
+        let ready = self.core.announce_wait(self.waiting_bits());
+        (Sleep::new(bell, self.version.unwrap_or(0)), ready)
+    }
+
+    fn finish_sleep(&mut self) {
+        self.sleepers -= 1;
+        self.core.withdraw_wait(self.waiting_bits());
+    }
+}
+
+fn identity(link: &Option<TxLink>) -> Option<(u16, u32, u32)> {
+    link.as_ref().map(|link| (link.participant, link.epoch, link.serial))
+}
+
+fn doorbell(link: &Option<TxLink>) -> LinkDoorbell<'_> {
+    LinkDoorbell { socket: link.as_ref().and_then(|link| link.doorbell.as_deref()) }
+}
+
+/// The receiver's words for as long as the link is kept.
+fn extended(link: &TxLink) -> PeerWords<'static> {
+    let words = link.words.words();
+    // SAFETY: the address and length are those of a valid view; `State` keeps the link, and with it the mapping, until
+    // after it has given `core` another one.
+    unsafe { PeerWords::new(words.bytes_at(0, 0).cast(), words.len()) }
+}
+
+impl SendingEnd {
+    pub(crate) fn new(state: State, spin: Spin, shelf: Arc<Shelf>) -> SendingEnd {
+        SendingEnd { state: RefCell::new(Some(state)), spin, shelf }
+    }
+
+    #[inline]
+    fn state(&self) -> RefMut<'_, State> {
+        RefMut::map(self.state.borrow_mut(), |state| match state {
+            Some(state) => state,
+            None => unreachable!("taken out only when dropped"),
+        })
+    }
+
+    /// Whether a receiver was lost that no call has reported yet; asking reports it.
+    pub fn take_loss(&self) -> bool {
+        let mut state = self.state();
+        state.follow();
+        std::mem::take(&mut state.loss_unreported)
+    }
+
+    /// A descriptor for event loops, readable when the receiver has rung or changed; see [`SendingEnd::arm`].
+    ///
+    /// # Errors
+    /// [`crate::Error::System`] if the kernel has no descriptor left.
+    pub fn event_fd(&self) -> Result<OwnedFd, crate::Error> {
+        let fd = self.state().end.event_fd()?.try_clone_to_owned();
+        fd.map_err(|source| crate::Error::System { action: "duplicating a descriptor", source })
+    }
+
+    /// Clears the descriptor and has it made readable when a block comes back. True if one can be allocated already.
+    pub fn arm(&self) -> bool {
+        let mut state = self.state();
+        state.end.clear_event();
+        state.follow();
+        state.armed = true;
+        let bits = state.waiting_bits();
+        state.core.announce_wait(bits).block
+    }
+
+    /// [`SendingEndTrait::allocate`] by number, without waiting.
+    ///
+    /// # Errors
+    /// [`Error::NoBlock`].
+    pub fn allocate_block(&self) -> Result<u32, Error> {
+        let mut state = self.state();
+        state.follow();
+        state.core.allocate_block()
+    }
+
+    /// Address of a held block.
+    pub fn block_address(&self, block: u32) -> Option<*mut u8> {
+        self.state().core.block_address(block)
+    }
+
+    /// [`SendingEndTrait::free`] by number.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`]; nothing was changed.
+    pub fn free_block(&self, block: u32) -> Result<(), Error> {
+        self.state().core.free_block(block)
+    }
+
+    /// [`SendingEndTrait::enqueue`] by number.
+    ///
+    /// # Errors
+    /// As there; nothing was changed.
+    pub fn enqueue_block(&self, block: u32, bytes: u32) -> Result<(), Error> {
+        self.state().core.enqueue_block(block, bytes, &MonotonicClock)
+    }
+
+    /// Looks once without waiting: a block free, an event of the receiver, a receiver lost.
+    pub fn look(&self) -> SenderReady {
+        let mut state = self.state();
+        state.follow();
+        state.core.poll()
+    }
+
+    /// First step of a sleep by a caller with a lock of its own; then [`Sleep::sleep`] without that lock, then
+    /// [`SendingEnd::finish_sleep`]. If something is ready already, finish at once.
+    pub fn prepare_sleep(&self) -> (Sleep<TxLink>, SenderReady) {
+        self.state().prepare_sleep()
+    }
+
+    /// Last step of a sleep.
+    pub fn finish_sleep(&self) {
+        self.state().finish_sleep();
+    }
+
+    /// The mailbox, for sleeping without a borrow of the end.
+    pub fn links(&self) -> Arc<TxLinks> {
+        Arc::clone(&self.state().links)
+    }
+
+    /// How long waits of this domain spin.
+    pub fn spin(&self) -> Spin {
+        self.spin
+    }
+
+    /// Waits until `check` has a result; reports a loss instead of waiting.
+    fn wait_until<R>(&self, deadline: Deadline, mut check: impl FnMut(&mut State) -> Option<R>) -> Result<R, Error> {
+        let mut look = || {
+            let mut state = self.state();
+            state.follow();
+            check(&mut state)
+        };
+        if let Some(result) = look() {
+            return Ok(result);
+        }
+        self.report_loss()?;
+        if deadline == Deadline::Poll {
+            return Err(Error::Timeout);
+        }
+        if let Some(result) = self.spin.until(deadline, &mut look) {
+            return Ok(result);
+        }
+        let links = self.links();
+        loop {
+            let (sleep, _) = self.prepare_sleep();
+            let ready = look();
+            let in_time = ready.is_some() || self.has_loss() || sleep.sleep(links.version_word(), deadline);
+            self.finish_sleep();
+            if let Some(result) = ready.or_else(&mut look) {
+                return Ok(result);
+            }
+            self.report_loss()?;
+            if !in_time {
+                return Err(Error::Timeout);
+            }
+        }
+    }
+
+    fn has_loss(&self) -> bool {
+        self.state().loss_unreported
+    }
+
+    fn report_loss(&self) -> Result<(), Error> {
+        let lost = std::mem::take(&mut self.state().loss_unreported);
+        if lost { Err(Error::PeerGone) } else { Ok(()) }
+    }
+}
+
+impl Drop for SendingEnd {
+    fn drop(&mut self) {
+        if let Some(state) = self.state.get_mut().take() {
+            self.shelf.park_sending(state);
+        }
+    }
+}
+
+impl SendingEndTrait for SendingEnd {
+    fn block_bytes(&self) -> u32 {
+        self.state().core.block_bytes()
+    }
+
+    fn usage(&self) -> Usage {
+        let mut state = self.state();
+        state.follow();
+        state.core.poll();
+        let (blocks, free) = state.core.blocks();
+        let (queued, held) = (state.core.queued(), state.core.held());
+        Usage { blocks, free, queued, held, connected: state.link.is_some() }
+    }
+
+    #[inline]
+    fn allocate(&self, deadline: Deadline) -> Result<Loan<'_>, Error> {
+        let allocated = self.wait_until(deadline, |state| match state.core.allocate() {
+            Ok(loan) => Some(loan),
+            Err(_) => None,
+        });
+        match allocated {
+            Err(Error::Timeout) if deadline == Deadline::Poll => Err(Error::NoBlock),
+            other => other,
+        }
+    }
+
+    fn free<'l>(&self, loan: Loan<'l>) -> Result<(), Loan<'l>> {
+        self.state().core.free(loan)
+    }
+
+    #[inline]
+    fn enqueue<'l>(&self, loan: Loan<'l>, bytes: u32) -> Result<(), (Error, Loan<'l>)> {
+        self.state().core.enqueue(loan, bytes, &MonotonicClock)
+    }
+
+    #[inline]
+    fn notify(&self) -> Notified {
+        self.state().notify()
+    }
+
+    fn wait(&self, deadline: Deadline) -> Result<(), Error> {
+        self.wait_until(deadline, |state| {
+            state.core.poll();
+            state.core.take_event().then_some(())
+        })
+    }
+
+    fn poll_block(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let mut state = self.state();
+        state.end.clear_event();
+        if state.end.set_waker(context.waker().clone()).is_err() {
+            // Without a descriptor nobody could wake us; so look again at the executor's pace.
+            context.waker().wake_by_ref();
+        }
+        state.armed = true;
+        state.follow();
+        let bits = state.waiting_bits();
+        if state.core.announce_wait(bits).block {
+            return Poll::Ready(Ok(()));
+        }
+        match std::mem::take(&mut state.loss_unreported) {
+            false => Poll::Pending,
+            true => Poll::Ready(Err(Error::PeerGone)),
+        }
+    }
+
+    fn set_filter(&self, rule: FilterRule) {
+        let mut state = self.state();
+        state.follow();
+        state.is_each = rule.is_each();
+        let State { core, link, .. } = &mut *state;
+        core.set_filter(rule, &doorbell(link));
+        state.end.disarm_late();
+        state.ring_a_newcomer();
+    }
+
+    fn reset(&self) {
+        let mut state = self.state();
+        state.follow();
+        let State { core, link, .. } = &mut *state;
+        core.reset(&doorbell(link));
+        state.ring_a_newcomer();
+    }
+}

@@ -1,0 +1,286 @@
+//! FIFO and SMEM channels between participants of one process: the data path on real sections and sockets.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use musubi_core::Error;
+use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
+use musubi_core::plan::*;
+use musubi_linux::{Options, Participant};
+
+const fn domain(name: &'static str, role: Role, participants: u16) -> Domain<'static> {
+    Domain {
+        name,
+        role,
+        port: PortKind::LinuxProcess,
+        trust: Trust::MayCrash,
+        participants,
+        uids: &[],
+        gids: &[],
+        spin_ns: 20_000,
+    }
+}
+
+const fn fifo(name: &'static str, from: u16, to: u16, blocks: u32, block_bytes: u32) -> Fifo<'static> {
+    Fifo {
+        name,
+        from,
+        to,
+        blocks,
+        block_bytes,
+        priority: 0,
+        filter: FilterRule::EACH,
+        regulation: Regulation::NONE,
+        budget_ns: 0,
+        on_restart: OnRestart::Keep,
+        sample_every: 1,
+    }
+}
+
+static PLAN: Plan<'static> = Plan {
+    name: "channels-test",
+    hash: 0x1234,
+    domains: &[domain("control", Role::Master, 1), domain("gateway", Role::Remote, 2)],
+    fifos: &[fifo("down", 0, 1, 8, 64), fifo("up", 1, 0, 4, 4096)],
+    smems: &[Smem { name: "shared", domains: &[0, 1], bytes: 64, lock: LockKind::Bakery }],
+    liveness: Liveness { heartbeat_ns: 50_000_000, stalled_ns: 500_000_000 },
+};
+
+/// An instance of its own for each test, so that they can run at the same time.
+fn instance() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("t{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn attach(domain: &str, instance: &str) -> Participant {
+    Participant::attach(Options { instance: Some(instance.to_owned()), ..Options::new(&PLAN, domain) }).unwrap()
+}
+
+fn soon() -> Deadline {
+    musubi_linux::Deadline::after(Duration::from_secs(5)).into()
+}
+
+fn send(end: &impl SendingEnd, value: u32) -> Result<(), Error> {
+    let mut loan = end.allocate(soon())?;
+    loan[..4].copy_from_slice(&value.to_le_bytes());
+    end.enqueue(loan, 4).map_err(|(error, _)| error)?;
+    end.notify();
+    Ok(())
+}
+
+fn receive(end: &impl ReceivingEnd) -> Result<u32, Error> {
+    end.wait(soon())?;
+    let received = end.dequeue()?;
+    let mut bytes = [0; 4];
+    received.copy_to(0, &mut bytes);
+    assert!(end.free(received).is_ok());
+    Ok(u32::from_le_bytes(bytes))
+}
+
+#[test]
+fn messages_flow_both_ways_in_either_order_of_start() {
+    for master_first in [true, false] {
+        let instance = instance();
+        let first = attach(if master_first { "control" } else { "gateway" }, &instance);
+        let second = attach(if master_first { "gateway" } else { "control" }, &instance);
+        let (control, gateway) = if master_first { (first, second) } else { (second, first) };
+        let remote = thread::spawn(move || {
+            let (down, up) = (gateway.open_receiving(0).unwrap(), gateway.open_sending(1).unwrap());
+            for expected in 0..10_000 {
+                assert_eq!(receive(&down).unwrap(), expected);
+                send(&up, expected + 1).unwrap();
+            }
+            gateway
+        });
+        let (down, up) = (control.open_sending(0).unwrap(), control.open_receiving(1).unwrap());
+        for value in 0..10_000 {
+            send(&down, value).unwrap();
+            assert_eq!(receive(&up).unwrap(), value + 1);
+        }
+        let gateway = remote.join().unwrap();
+        assert_eq!(down.usage().queued, 0);
+        drop(gateway);
+    }
+}
+
+#[test]
+fn a_stream_keeps_order_under_back_pressure() {
+    let instance = instance();
+    let control = attach("control", &instance);
+    let gateway = attach("gateway", &instance);
+    let remote = thread::spawn(move || {
+        let down = gateway.open_receiving(0).unwrap();
+        for expected in 0..200_000 {
+            assert_eq!(receive(&down).unwrap(), expected);
+        }
+    });
+    let down = control.open_sending(0).unwrap();
+    for value in 0..200_000 {
+        send(&down, value).unwrap();
+    }
+    remote.join().unwrap();
+}
+
+#[test]
+fn deadlines_hold_and_ends_are_exclusive() {
+    let instance = instance();
+    let control = attach("control", &instance);
+    let gateway = attach("gateway", &instance);
+    let other = attach("gateway", &instance);
+    let down = gateway.open_receiving(0).unwrap();
+    assert!(other.open_receiving(0).is_err());
+    assert!(gateway.open_sending(0).is_err(), "the domain is not on that side");
+    assert_eq!(down.wait(Deadline::Poll), Err(Error::Timeout));
+    let begin = std::time::Instant::now();
+    let until = musubi_linux::Deadline::after(Duration::from_millis(30)).into();
+    assert_eq!(down.wait(until), Err(Error::Timeout));
+    assert!(begin.elapsed() >= Duration::from_millis(30));
+    let sending = control.open_sending(0).unwrap();
+    let loans: Vec<_> = (0..8).map(|_| sending.allocate(Deadline::Poll).unwrap()).collect();
+    assert_eq!(sending.allocate(Deadline::Poll).unwrap_err(), Error::NoBlock);
+    for loan in loans {
+        sending.free(loan).unwrap();
+    }
+}
+
+#[test]
+fn a_receiver_that_leaves_is_reported_once_and_its_successor_goes_on() {
+    let instance = instance();
+    let control = attach("control", &instance);
+    let down = control.open_sending(0).unwrap();
+    let gateway = attach("gateway", &instance);
+    let receiving = gateway.open_receiving(0).unwrap();
+    for value in 0..6 {
+        send(&down, value).unwrap();
+    }
+    assert_eq!(receive(&receiving).unwrap(), 0);
+    let in_hand = receiving.dequeue().unwrap();
+    drop(in_hand);
+    drop(receiving);
+    drop(gateway);
+    while !down.take_loss() {
+        thread::yield_now();
+    }
+    let successor = attach("gateway", &instance);
+    let receiving = successor.open_receiving(0).unwrap();
+    for expected in 2..6 {
+        assert_eq!(receive(&receiving).unwrap(), expected);
+    }
+    for value in 0..100 {
+        send(&down, value).unwrap();
+        assert_eq!(receive(&receiving).unwrap(), value);
+    }
+    assert!(!down.take_loss());
+}
+
+#[test]
+fn a_senders_committed_messages_survive_it() {
+    let instance = instance();
+    let gateway = attach("gateway", &instance);
+    let receiving = gateway.open_receiving(0).unwrap();
+    for round in 0..3 {
+        let control = attach("control", &instance);
+        let down = control.open_sending(0).unwrap();
+        send(&down, round * 10).unwrap();
+        assert_eq!(receive(&receiving).unwrap(), round * 10);
+        for value in 1..4 {
+            send(&down, round * 10 + value).unwrap();
+        }
+        drop(down);
+        drop(control);
+        for value in 1..4 {
+            assert_eq!(receive(&receiving).unwrap(), round * 10 + value);
+        }
+        assert_eq!(receive(&receiving), Err(Error::PeerGone));
+    }
+}
+
+#[test]
+fn a_handle_that_is_opened_again_goes_on() {
+    let instance = instance();
+    let control = attach("control", &instance);
+    let gateway = attach("gateway", &instance);
+    for round in 0..50 {
+        let down = control.open_sending(0).unwrap();
+        let receiving = gateway.open_receiving(0).unwrap();
+        send(&down, round).unwrap();
+        send(&down, round + 1000).unwrap();
+        assert_eq!(receive(&receiving).unwrap(), round);
+        drop(receiving);
+        let receiving = gateway.open_receiving(0).unwrap();
+        assert_eq!(receive(&receiving).unwrap(), round + 1000);
+    }
+}
+
+#[test]
+fn the_lock_excludes_and_the_memory_is_shared() {
+    let instance = instance();
+    let participants = [attach("control", &instance), attach("gateway", &instance), attach("gateway", &instance)];
+    let threads = participants.map(|participant| {
+        thread::spawn(move || {
+            let end = Attachment::open_segment(&participant, 0, soon()).unwrap();
+            for _ in 0..2000 {
+                end.lock(soon()).unwrap();
+                let mut bytes = [0; 8];
+                end.read(0, &mut bytes).unwrap();
+                end.write(0, &(u64::from_le_bytes(bytes) + 1).to_le_bytes()).unwrap();
+                end.unlock().unwrap();
+            }
+            assert_eq!(end.unlock(), Err(Error::NotHeld));
+            participant
+        })
+    });
+    let participants = threads.map(|thread| thread.join().unwrap());
+    let end = Attachment::open_segment(&participants[0], 0, soon()).unwrap();
+    let mut bytes = [0; 8];
+    end.read(0, &mut bytes).unwrap();
+    assert_eq!(u64::from_le_bytes(bytes), 6000);
+}
+
+#[test]
+fn futures_are_woken_under_any_executor() {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Wake, Waker};
+
+    struct Unpark(thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    fn block_on<F: Future>(future: F) -> F::Output {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut future = std::pin::pin!(future);
+        loop {
+            match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(result) => return result,
+                Poll::Pending => thread::park_timeout(Duration::from_secs(5)),
+            }
+        }
+    }
+    let instance = instance();
+    let control = attach("control", &instance);
+    let gateway = attach("gateway", &instance);
+    let remote = thread::spawn(move || {
+        let down = gateway.open_receiving(0).unwrap();
+        for expected in 0..300 {
+            block_on(poll_fn(|context| down.poll_event(context))).unwrap();
+            let received = down.dequeue().unwrap();
+            let mut bytes = [0; 4];
+            received.copy_to(0, &mut bytes);
+            assert_eq!(u32::from_le_bytes(bytes), expected);
+            down.free(received).unwrap();
+            if expected % 32 == 0 {
+                thread::sleep(Duration::from_millis(2));
+            }
+        }
+    });
+    let down = control.open_sending(0).unwrap();
+    for value in 0..300u32 {
+        block_on(poll_fn(|context| down.poll_block(context))).unwrap();
+        send(&down, value).unwrap();
+    }
+    remote.join().unwrap();
+}
