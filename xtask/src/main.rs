@@ -12,6 +12,7 @@ mod install;
 mod models;
 mod nightly;
 mod packages;
+mod peers;
 mod runner;
 mod test;
 mod tidy;
@@ -63,6 +64,8 @@ enum Commands {
         #[arg(long)]
         prefix: PathBuf,
     },
+    /// Measure Musubi beside iceoryx2, Open MPI, UCX, libfabric and the machine itself
+    BenchPeers(peers::Options),
 }
 
 fn main() -> ExitCode {
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Commands::Fuzz { seconds } => finish_result(fuzz::run(&context, seconds)),
         Commands::Examples => single("examples", examples::step),
         Commands::Install { prefix } => done(install::install(&context, &prefix)),
+        Commands::BenchPeers(options) => done(peers::bench(&context, &options)),
     }
 }
 

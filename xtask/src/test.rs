@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::runner::{Context, Step, Verdict};
+use crate::runner::{COMMAND_TIME_MAX, Context, Step, Verdict};
 use crate::{examples, fuzz, models, nightly, packages, tidy};
 
 /// Every step, quick ones first.
@@ -67,16 +67,16 @@ fn documentation(context: &Context) -> Result<Verdict> {
 pub fn nostd(context: &Context) -> Result<Verdict> {
     let mut verdict = Verdict::default();
     for target in NOSTD_TARGETS {
-        if let Err(reason) = add_target(context, target)? {
-            verdict.add(Verdict::skipped(reason));
+        let Some(build) = build_for(context, target)? else {
+            verdict.add(Verdict::skipped(format!("neither rustup nor the nightly sources have the target {target}")));
             continue;
-        }
+        };
         for name in NOSTD_CRATES {
             if !context.root.join("crates").join(name).join("Cargo.toml").exists() {
                 verdict.add(Verdict::skipped(format!("{name} is not in the tree yet")));
                 continue;
             }
-            let output = context.run(context.cargo().args(["build", "-p", name, "--target", target]))?;
+            let output = context.run(build(context).args(["-p", name, "--target", target]))?;
             verdict.add(match output.status.success() {
                 true => Verdict::passed(),
                 false => Verdict::failed(format!("{name} does not build for {target}")),
@@ -86,14 +86,29 @@ pub fn nostd(context: &Context) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// Makes a target's standard library available; the inner error is the reason why that is impossible here.
-fn add_target(context: &Context, target: &str) -> Result<Result<(), String>> {
+/// A cargo command that builds, still without the target and the package.
+type Build = fn(&Context) -> Command;
+
+/// How a target is built: with its standard library from rustup, else with one built from nightly's sources.
+fn build_for(context: &Context, target: &str) -> Result<Option<Build>> {
     let mut list = Command::new("rustup");
     list.current_dir(&context.root).args(["target", "list", "--installed"]);
-    if context.must(&mut list)?.lines().any(|line| line.trim() == target) {
-        return Ok(Ok(()));
-    }
+    let is_there = context.must(&mut list)?.lines().any(|line| line.trim() == target);
     let mut add = Command::new("rustup");
-    let output = context.run(add.current_dir(&context.root).args(["target", "add", target]))?;
-    Ok(if output.status.success() { Ok(()) } else { Err(format!("rustup cannot add the target {target}")) })
+    add.current_dir(&context.root).args(["target", "add", target]);
+    if is_there || context.run_quietly(&mut add, COMMAND_TIME_MAX)?.status.success() {
+        return Ok(Some(|context| {
+            let mut cargo = context.cargo();
+            cargo.arg("build");
+            cargo
+        }));
+    }
+    Ok(match nightly::add_component(context, "rust-src")? {
+        Err(_) => None,
+        Ok(()) => Some(|context| {
+            let mut cargo = context.cargo_nightly();
+            cargo.args(["build", "-Zbuild-std=core"]);
+            cargo
+        }),
+    })
 }
