@@ -19,7 +19,7 @@ use crate::{Description, Error, Report, grammar};
 /// The environment variable that names a description file.
 pub const SYSTEM_VARIABLE: &str = "MUSUBI_SYSTEM";
 /// Largest description file, in bytes.
-pub const DESCRIPTION_BYTES_MAX: u64 = 4 << 20;
+pub const DESCRIPTION_BYTES_MAX: u64 = 1 << 20;
 
 /// The description file to use: the explicit one, else what `MUSUBI_SYSTEM` names.
 ///

@@ -9,11 +9,13 @@
 use std::fmt;
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 /// Most findings that are rendered; the rest is counted.
 const RENDERED_MAX: usize = 100;
 
+/// Longest piece of the text that is rendered for one finding; a longer one is not shown, only its place.
+const EXCERPT_BYTES_MAX: usize = 32 << 10;
 /// Most findings that are kept; a file with more is not a description.
 const FINDINGS_MAX: usize = 1000;
 
@@ -85,20 +87,21 @@ impl Findings {
         self.list.iter_mut().for_each(|problem| problem.fit(text));
         self.list.sort_by_key(|problem| (problem.span.start, problem.scope));
         self.list.dedup();
-        self.leave_out_consequences(text);
-        Report { name: name.to_owned(), text: text.to_owned(), problems: self.list, unreadable: None }
+        let text = Text::new(text);
+        self.leave_out_consequences(&text);
+        Report { name: name.to_owned(), text, problems: self.list, unreadable: None }
     }
 
     /// Beside syntax errors, keeps only mistakes of single values on lines that are valid.
-    fn leave_out_consequences(&mut self, text: &str) {
+    fn leave_out_consequences(&mut self, text: &Text) {
         let broken_lines: Vec<usize> =
-            self.list.iter().filter(|p| p.scope == Scope::Syntax).map(|p| place(text, p.span.start).0).collect();
+            self.list.iter().filter(|p| p.scope == Scope::Syntax).map(|p| text.line(p.span.start)).collect();
         if broken_lines.is_empty() {
             return;
         }
         self.list.retain(|problem| match problem.scope {
             Scope::Syntax => true,
-            Scope::Value => broken_lines.binary_search(&place(text, problem.span.start).0).is_err(),
+            Scope::Value => broken_lines.binary_search(&text.line(problem.span.start)).is_err(),
             Scope::Relation => false,
         });
     }
@@ -124,7 +127,7 @@ fn fit(span: &Span, text: &str) -> Span {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     name: String,
-    text: String,
+    text: Text,
     problems: Vec<Problem>,
     unreadable: Option<String>,
 }
@@ -144,7 +147,7 @@ pub struct Finding {
 
 impl Report {
     pub(crate) fn unreadable(name: String, reason: String) -> Report {
-        Report { name, text: String::new(), problems: Vec::new(), unreadable: Some(reason) }
+        Report { name, text: Text::new(""), problems: Vec::new(), unreadable: Some(reason) }
     }
 
     /// The mistakes in the order of their places; never empty.
@@ -156,7 +159,7 @@ impl Report {
             help: None,
         });
         let found = self.problems.iter().map(|problem| {
-            let (line, column) = place(&self.text, problem.span.start);
+            let (line, column) = self.text.place(problem.span.start);
             Finding { line, column, message: problem.message.clone(), help: problem.help.clone() }
         });
         unreadable.chain(found).collect()
@@ -179,14 +182,36 @@ impl Report {
     }
 
     fn group<'a>(&'a self, problem: &'a Problem) -> Group<'a> {
-        let main = AnnotationKind::Primary.span(problem.span.clone()).label(problem.label.as_str());
-        let others = problem.also.iter().map(|(span, label)| AnnotationKind::Context.span(span.clone()).label(label));
-        let snippet = Snippet::source(self.text.as_str()).path(self.name.as_str()).annotation(main).annotations(others);
-        let group = Level::ERROR.primary_title(problem.message.as_str()).element(snippet);
+        let title = Level::ERROR.primary_title(problem.message.as_str());
+        let all = problem.also.iter().fold(problem.span.clone(), |all, (span, _)| join(&all, span));
+        let group = match (self.text.excerpt(&all), self.text.excerpt(&problem.span)) {
+            (Some(excerpt), _) => title.element(self.snippet(&excerpt, problem, &problem.also)),
+            (None, Some(excerpt)) => title.element(self.snippet(&excerpt, problem, &[])),
+            (None, None) => {
+                let (line, column) = self.text.place(problem.span.start);
+                title.element(Origin::path(self.name.as_str()).line(line).char_column(column))
+            }
+        };
         match &problem.help {
             Some(help) => group.element(Level::HELP.message(help.as_str())),
             None => group,
         }
+    }
+
+    fn snippet<'a>(
+        &'a self,
+        excerpt: &Span,
+        problem: &'a Problem,
+        also: &'a [(Span, String)],
+    ) -> Snippet<'a, Annotation<'a>> {
+        let inside = |span: &Span| span.start - excerpt.start..span.end - excerpt.start;
+        let main = AnnotationKind::Primary.span(inside(&problem.span)).label(problem.label.as_str());
+        let others = also.iter().map(|(span, label)| AnnotationKind::Context.span(inside(span)).label(label));
+        Snippet::source(&self.text.text[excerpt.clone()])
+            .line_start(self.text.line(excerpt.start))
+            .path(self.name.as_str())
+            .annotation(main)
+            .annotations(others)
     }
 
     fn summary(&self) -> String {
@@ -209,9 +234,44 @@ impl fmt::Display for Report {
 
 impl std::error::Error for Report {}
 
-/// Line and column of a byte offset, counted from 1, the column in characters.
-fn place(text: &str, offset: usize) -> (usize, usize) {
-    let before = &text[..offset];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+fn join(one: &Span, other: &Span) -> Span {
+    one.start.min(other.start)..one.end.max(other.end)
+}
+
+/// A text whose lines can be found without reading it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Text {
+    text: String,
+    /// Where the second and each further line begins.
+    line_starts: Vec<usize>,
+}
+
+impl Text {
+    fn new(text: &str) -> Text {
+        let line_starts = text.match_indices('\n').map(|(newline, _)| newline + 1).collect();
+        Text { text: text.to_owned(), line_starts }
+    }
+
+    /// Line of a byte offset, counted from 1.
+    fn line(&self, offset: usize) -> usize {
+        self.line_starts.partition_point(|start| *start <= offset) + 1
+    }
+
+    /// Where the line of a byte offset begins.
+    fn line_start(&self, offset: usize) -> usize {
+        let before = self.line(offset) - 1;
+        before.checked_sub(1).and_then(|line| self.line_starts.get(line).copied()).unwrap_or(0)
+    }
+
+    /// Line and column of a byte offset, counted from 1, the column in characters.
+    fn place(&self, offset: usize) -> (usize, usize) {
+        (self.line(offset), self.text[self.line_start(offset)..offset].chars().count() + 1)
+    }
+
+    /// The whole lines of a span, if they are not too long to be shown.
+    fn excerpt(&self, span: &Span) -> Option<Span> {
+        let end = self.line_starts.get(self.line(span.end) - 1).copied().unwrap_or(self.text.len());
+        let lines = self.line_start(span.start)..end;
+        (lines.len() <= EXCERPT_BYTES_MAX).then_some(lines)
+    }
 }

@@ -130,7 +130,7 @@ fn read(text: &str) -> Description {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn printing_and_parsing_are_inverse(tables in description()) {
