@@ -8,7 +8,7 @@ use std::fmt::Write;
 use super::{origin, region_identifier, region_kind};
 use crate::{Description, MemoryMap};
 
-/// The text of the fragment, for GNU ld and lld.
+/// The text of the fragment, for GNU ld (tested with it).
 pub(super) fn write(description: &Description, map: &MemoryMap) -> String {
     let mut out = format!("/* {} */\n/* Plan hash {:#018x}. */\n\n", origin(description), description.hash());
     match description.address_map() {
