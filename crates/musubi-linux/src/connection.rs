@@ -58,6 +58,8 @@ pub(crate) enum Incoming {
     Message(Message, Option<OwnedFd>),
     Nothing,
     Closed,
+    /// Descriptors were lost: more than belong to any message, or this process has none left.
+    Truncated,
     Garbage(Garbage),
 }
 
@@ -125,7 +127,7 @@ impl Connection {
             return Incoming::Closed;
         }
         if received.flags.contains(ReturnFlags::CTRUNC) {
-            return Incoming::Garbage(Garbage::Foreign);
+            return Incoming::Truncated;
         }
         match message::parse(&bytes[..received.bytes.min(bytes.len())]) {
             Ok(message) if message.fds() == fds.len() => Incoming::Message(message, fds.pop()),

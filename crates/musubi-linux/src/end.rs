@@ -234,7 +234,7 @@ impl EndCore {
     }
 
     /// Our participant leaves: the other side is gone for us. The link words stay, so that it can drain what we sent.
-    pub(crate) fn leave(&self, shared: &Shared) {
+    pub(crate) fn leave(&self, shared: &Shared) -> Option<Waker> {
         self.mark_closed();
         if let Some(gate) = self.gate.get() {
             let _ = epoll::delete(&shared.epoll, gate.fd());
@@ -246,6 +246,7 @@ impl EndCore {
             }
         }
         self.notify_change();
+        self.gate.get()?.set_waker(None)
     }
 
     /// Raises a notification that no message carries.

@@ -45,7 +45,7 @@ impl Registry {
 
     fn accepted(&mut self, shared: &Shared, socket: Kept) {
         let Some(credentials) = Credentials::of_peer(socket.as_fd()) else { return };
-        self.make_room();
+        self.make_room(shared);
         let allowed = credentials.may_observe(shared.plan);
         let connection = Connection::new(socket, Stage::Accepted, credentials, now_ns());
         let Some(id) = self.add_connection(shared, connection) else { return };
@@ -58,14 +58,13 @@ impl Registry {
     }
 
     /// Keeps the number of connections that have said nothing within its bound.
-    fn make_room(&mut self) {
+    fn make_room(&mut self, shared: &Shared) {
         let silent = |connection: &Connection| connection.stage == Stage::Accepted;
         let count = self.connections.values().filter(|connection| silent(connection)).count();
         if count >= HALF_OPEN_MAX {
             let oldest = self.connections.iter().filter(|(_, c)| silent(c)).min_by_key(|(_, c)| c.since_ns);
             if let Some(id) = oldest.map(|(id, _)| *id) {
-                self.connections.remove(&id);
-                self.strangers.garbage = self.strangers.garbage.wrapping_add(1);
+                self.cut_off(shared, id);
             }
         }
     }
@@ -94,8 +93,18 @@ impl Registry {
                 Incoming::Message(message, fd) => self.message(shared, id, message, fd),
                 Incoming::Nothing => return,
                 Incoming::Closed => return self.hung_up(shared, id),
+                Incoming::Truncated => self.truncated(shared, id),
                 Incoming::Garbage(garbage) => return self.garbage(shared, id, garbage),
             }
+        }
+    }
+
+    /// We had no room for the descriptors of a message. A linked peer goes on without that message; a handshake is
+    /// broken off, and its caller tries again.
+    fn truncated(&mut self, shared: &Shared, id: u32) {
+        let linked = self.connections.get(&id).is_some_and(|c| matches!(c.stage, Stage::Linked(..)));
+        if !linked {
+            self.hung_up(shared, id);
         }
     }
 

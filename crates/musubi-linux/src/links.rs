@@ -1,7 +1,8 @@
 //! The mailboxes between the attendant and the data path: who is at the other side of a channel end.
 //!
 //! What you may rely on: `version` changes whenever the state does, after the state has changed and before sleepers on
-//! `version` are woken. The lock is held for a few instructions by either side, never across a system call that waits.
+//! `version` are woken. The lock is held for a few instructions by either side, never across a system call that waits. Whoever
+//! holds it must not call a method of [`crate::End`] or [`crate::Participant`]: these take the registry's lock first.
 //!
 //! How it works: the data path remembers the version it has read; while that is unchanged it needs no lock.
 

@@ -1,14 +1,15 @@
 //! Memory mapped from a descriptor, given back when dropped: the only place that maps.
 //!
 //! What you may rely on: a [`Mapping`] is valid memory for its whole life. Its pages cannot vanish: callers check
-//! before mapping that the memory behind is a memfd that is long enough and sealed against shrinking.
+//! before mapping that the memory behind is a memfd that is long enough and sealed against shrinking. A child made by
+//! `fork` does not get the mapping: so it cannot write what only its parent may write.
 
 use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymous, munmap};
 
-use crate::error::{Error, Tried};
+use crate::forks::Process;
 
 /// What may be done with the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,7 @@ pub(crate) enum Access {
 pub(crate) struct Mapping {
     address: *mut u8,
     bytes: usize,
+    process: Process,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread; all access goes through views that are atomic or follow
@@ -35,7 +37,7 @@ impl Mapping {
     pub(crate) fn shared(fd: BorrowedFd<'_>, bytes: usize, access: Access) -> Result<Mapping, Errno> {
         // SAFETY: a fresh mapping at an address of the kernel's choice touches no memory in use.
         let address = unsafe { mmap(core::ptr::null_mut(), bytes, protection(access), MapFlags::SHARED, fd, 0) }?;
-        Ok(Mapping { address: address.cast(), bytes })
+        Mapping { address: address.cast(), bytes, process: Process::this() }.kept_from_children()
     }
 
     /// Reserves addresses without memory behind them; [`Mapping::replace`] puts memory there.
@@ -43,7 +45,7 @@ impl Mapping {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a fresh mapping at an address of the kernel's choice touches no memory in use.
         let address = unsafe { mmap_anonymous(core::ptr::null_mut(), bytes, ProtFlags::empty(), flags) }?;
-        Ok(Mapping { address: address.cast(), bytes })
+        Mapping { address: address.cast(), bytes, process: Process::this() }.kept_from_children()
     }
 
     /// Puts the memory of `fd` at the same addresses, writable. Who holds pointers sees the new bytes from then on.
@@ -52,7 +54,7 @@ impl Mapping {
         // SAFETY: exactly the addresses that this mapping owns are replaced; there are no Rust references into a
         // reservation, only raw pointers whose users expect its bytes to change at any time.
         unsafe { mmap(self.address.cast(), self.bytes, protection(Access::Write), flags, fd, 0) }?;
-        Ok(())
+        self.keep_from_children()
     }
 
     /// Keeps the pages in memory.
@@ -71,11 +73,14 @@ impl Mapping {
         unsafe { madvise(self.address.cast(), self.bytes, advice) }
     }
 
-    /// Takes the mapping away from children made by `fork`.
-    pub(crate) fn keep_from_children(&self) -> Result<(), Error> {
-        // SAFETY: affects only what a child inherits; there, a [`crate::Participant`] is inert.
+    fn kept_from_children(self) -> Result<Mapping, Errno> {
+        self.keep_from_children()?;
+        Ok(self)
+    }
+
+    fn keep_from_children(&self) -> Result<(), Errno> {
+        // SAFETY: affects only what a child inherits, and there nothing uses the mapping.
         unsafe { madvise(self.address.cast(), self.bytes, Advice::LinuxDontFork) }
-            .tried("keeping a mapping from child processes")
     }
 
     pub(crate) fn address(&self) -> *mut u8 {
@@ -89,6 +94,10 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if !self.process.is_this() {
+            // In a forked child something else may be at these addresses.
+            return;
+        }
         // SAFETY: this mapping owns the addresses, and nobody can hold a view of it any more: views borrow its owner.
         let _ = unsafe { munmap(self.address.cast(), self.bytes) };
     }

@@ -11,6 +11,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -325,7 +326,8 @@ impl Drop for Participant {
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.wake_attendant();
         let _ = attendant.join();
-        self.shared.lock().leave(&self.shared);
+        let wakers = self.shared.lock().leave(&self.shared);
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 

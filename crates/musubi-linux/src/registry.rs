@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use musubi_core::plan::Plan;
 use rustix::event::epoll;
@@ -397,11 +398,13 @@ impl Registry {
         self.dials.is_empty() && self.peers.iter().all(|peer| peer.ready)
     }
 
-    /// Drops everything that others can see.
-    pub(crate) fn leave(&mut self, shared: &Shared) {
+    /// Drops everything that others can see; gives the wakers of those who wait, to be woken outside the lock.
+    #[must_use]
+    pub(crate) fn leave(&mut self, shared: &Shared) -> Vec<Waker> {
         self.left = true;
+        let mut wakers = Vec::new();
         for holding in std::mem::take(&mut self.holdings) {
-            holding.core.leave(shared);
+            wakers.extend(holding.core.leave(shared));
         }
         while let Some((participant, epoch)) = self.peers.last().map(|peer| (peer.party.participant, peer.party.epoch))
         {
@@ -413,6 +416,7 @@ impl Registry {
         self.parked.clear();
         self.segments.clear();
         shared.changed.notify_all();
+        wakers
     }
 }
 

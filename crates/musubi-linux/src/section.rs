@@ -45,7 +45,6 @@ impl OwnSection {
         let bytes = me.section_bytes;
         let fd = new_memfd("musubi-section", bytes)?;
         let mapping = Mapping::shared(fd.as_fd(), bytes as usize, Access::Write).tried("mapping the section")?;
-        mapping.keep_from_children()?;
         fcntl_add_seals(&fd, SEALS).tried("sealing the section")?;
         let section = OwnSection { plan, domain: me.domain, mapping, fd };
         write_header(&section.words(), me);

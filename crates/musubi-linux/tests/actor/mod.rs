@@ -1,0 +1,212 @@
+//! A participant in a process of its own: the test binary starts itself again and speaks with it in lines.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use musubi_core::plan::Plan;
+use musubi_linux::{Direction, End, Options, Participant, Segment};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::system::*;
+
+const VARIABLE: &str = "MUSUBI_TEST_ACTOR";
+
+/// The other process, as the test sees it.
+pub struct Actor {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Actor {
+    /// Starts one.
+    pub fn start() -> Actor {
+        Actor::start_as(None)
+    }
+
+    /// Starts one as another user; needs root.
+    pub fn start_as(uid: Option<u32>) -> Actor {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "actor", "--nocapture", "--test-threads=1"]).env(VARIABLE, "1");
+        if let Some(uid) = uid {
+            command.uid(uid).gid(uid).current_dir("/");
+        }
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (to, from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        Actor { child, to, from }
+    }
+
+    /// Says something without waiting for the answer.
+    pub fn say(&mut self, line: &str) {
+        writeln!(self.to, "{line}").unwrap();
+    }
+
+    /// Hears the next answer.
+    pub fn hear(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.from.read_line(&mut line).unwrap() > 0, "the actor ended");
+            if let Some(answer) = line.trim_end().strip_prefix('@') {
+                return answer.to_owned();
+            }
+        }
+    }
+
+    /// Says something and hears the answer.
+    pub fn ask(&mut self, line: &str) -> String {
+        self.say(line);
+        self.hear()
+    }
+
+    /// Attaches; gives number and epoch.
+    pub fn attach(&mut self, domain: u16, instance: &str) -> (u16, u32) {
+        let answer = self.ask(&format!("attach {domain} {instance} plan 2000"));
+        let words: Vec<&str> = answer.split(' ').collect();
+        assert_eq!(words[0], "attached", "{answer}");
+        (words[1].parse().unwrap(), words[2].parse().unwrap())
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.pid()).unwrap(), signal).unwrap();
+    }
+
+    /// Ends it at once and takes it off the process table.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What runs in the other process. Every test binary that uses actors has a test `actor` that calls this.
+pub fn play() {
+    if std::env::var_os(VARIABLE).is_none() {
+        return;
+    }
+    let mut stage = Stage::default();
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        let answer = stage.act(&words);
+        println!("\n@{answer}");
+    }
+}
+
+#[derive(Default)]
+struct Stage {
+    participant: Option<Participant>,
+    ends: BTreeMap<(u16, Direction), End>,
+    segment: Option<Segment>,
+}
+
+impl Stage {
+    fn act(&mut self, words: &[&str]) -> String {
+        match words {
+            ["attach", domain, instance, plan, ms] => self.attach(domain, instance, plan, ms),
+            ["leave"] => {
+                *self = Stage::default();
+                "left".to_owned()
+            }
+            ["wait", domain, ms] => {
+                let (domain, ms) = (domain.parse().unwrap(), ms.parse().unwrap());
+                said(self.participant().wait_for(domain, within(ms)).map(|(number, epoch)| format!("{number} {epoch}")))
+            }
+            ["peers"] => {
+                let mut peers: Vec<u16> = self.participant().peers().iter().map(|peer| peer.participant).collect();
+                peers.sort_unstable();
+                format!("{peers:?}")
+            }
+            ["claim", fifo, direction] => {
+                let (fifo, direction) = (fifo.parse().unwrap(), direction_of(direction));
+                let claimed = self.participant().claim_end(fifo, direction);
+                said(claimed.map(|end| {
+                    self.ends.insert((fifo, direction), end);
+                    "claimed".to_owned()
+                }))
+            }
+            ["segment", ms] => {
+                let opened = self.participant().open_segment(PARAMETERS, within(ms.parse().unwrap()));
+                said(opened.map(|segment| {
+                    let answer = format!("generation {} settled {}", segment.generation(), segment.settled());
+                    self.segment = Some(segment);
+                    answer
+                }))
+            }
+            ["generation"] => self.segment.as_ref().unwrap().generation().to_string(),
+            ["write", value] => {
+                let address = self.segment.as_ref().unwrap().address();
+                // SAFETY: the segment is mapped and this thread is its only user in this process.
+                unsafe { address.write_volatile(value.parse().unwrap()) };
+                "written".to_owned()
+            }
+            ["read"] => {
+                let address = self.segment.as_ref().unwrap().address();
+                // SAFETY: as above.
+                unsafe { address.read_volatile() }.to_string()
+            }
+            ["fork"] => fork_and_sleep(|| {
+                // SAFETY: the child calls only what is safe after a fork.
+                unsafe { libc::fork() }
+            }),
+            ["clone"] => fork_and_sleep(|| {
+                let flags = libc::SIGCHLD as libc::c_ulong;
+                // SAFETY: the child calls only what is safe after a fork.
+                (unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) }) as i32
+            }),
+            other => format!("error: what is {other:?}?"),
+        }
+    }
+
+    fn attach(&mut self, domain: &str, instance: &str, plan: &str, ms: &str) -> String {
+        let plan: &'static Plan<'static> = match plan {
+            "other" => &OTHER_PLAN,
+            "nobody" => &PLAN_OF_NOBODY,
+            _ => &PLAN,
+        };
+        let options = Options {
+            instance: Some(instance.to_owned()),
+            deadline: within(ms.parse().unwrap()),
+            ..Options::new(plan, domain.parse::<u16>().unwrap())
+        };
+        said(Participant::attach(options).map(|participant| {
+            let answer = format!("attached {} {}", participant.number(), participant.epoch());
+            self.participant = Some(participant);
+            answer
+        }))
+    }
+
+    fn participant(&self) -> &Participant {
+        self.participant.as_ref().unwrap()
+    }
+}
+
+fn fork_and_sleep(fork: impl FnOnce() -> i32) -> String {
+    match fork() {
+        0 => loop {
+            // SAFETY: waits for a signal; safe after a fork.
+            unsafe { libc::pause() };
+        },
+        pid => format!("forked {pid}"),
+    }
+}
+
+fn said(result: Result<String, musubi_linux::Error>) -> String {
+    result.unwrap_or_else(|error| format!("error: {error}"))
+}
+
+fn direction_of(word: &str) -> Direction {
+    if word == "send" { Direction::Send } else { Direction::Receive }
+}
