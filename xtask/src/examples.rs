@@ -7,7 +7,7 @@
 //! [[run]]
 //! title = "a C Master and a Rust Remote"
 //! system = "greeting.toml"              # a description in examples/
-//! programs = ["c:master", "rust:remote"] # examples/c/master.c and the bin `remote` of examples/rust
+//! programs = ["c:master", "rust:remote 9"] # examples/c/master.c, and the bin `remote` of examples/rust with an argument
 //! both_orders = true                     # also started the other way round
 //! seconds_max = 20
 //! ```
@@ -84,9 +84,16 @@ fn c_sources(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths.into_iter().filter(|p| p.extension().is_some_and(|e| e == "c")).collect())
 }
 
+impl Run {
+    /// The programs without their arguments.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.programs.iter().filter_map(|program| program.split_whitespace().next())
+    }
+}
+
 /// A failure for each C example that no run names.
 fn forgotten(sources: &[PathBuf], runs: &Runs) -> Verdict {
-    let named: BTreeSet<&str> = runs.run.iter().flat_map(|r| r.programs.iter().map(String::as_str)).collect();
+    let named: BTreeSet<&str> = runs.run.iter().flat_map(Run::names).collect();
     let mut verdict = Verdict::default();
     for stem in sources.iter().filter_map(|s| s.file_stem()).map(|s| s.to_string_lossy()) {
         if !named.contains(format!("c:{stem}").as_str()) {
@@ -100,7 +107,9 @@ fn forgotten(sources: &[PathBuf], runs: &Runs) -> Verdict {
 fn compile(context: &Context, source: &Path, runs: &Runs, prefix: &Path, programs: &Path) -> Result<Verdict> {
     let stem = source.file_stem().context("a source without a name")?.to_string_lossy().into_owned();
     let wanted = format!("c:{stem}");
-    let Some(run) = runs.run.iter().find(|r| r.programs.contains(&wanted)) else { return Ok(Verdict::default()) };
+    let Some(run) = runs.run.iter().find(|r| r.names().any(|name| name == wanted)) else {
+        return Ok(Verdict::default());
+    };
     let generated = programs.join(format!("{}.d", run.system));
     let mut generate = Command::new(prefix.join("bin/musubi"));
     generate.arg("generate").arg(context.root.join("examples").join(&run.system)).arg("--out").arg(&generated);
@@ -158,13 +167,16 @@ fn try_run(context: &Context, run: &Run, order: &[&str], programs: &Path) -> Res
     Ok(())
 }
 
-fn command_of(context: &Context, name: &str, programs: &Path) -> Result<Command> {
-    let path = match name.split_once(':') {
+fn command_of(context: &Context, program: &str, programs: &Path) -> Result<Command> {
+    let mut words = program.split_whitespace();
+    let path = match words.next().and_then(|name| name.split_once(':')) {
         Some(("c", stem)) => programs.join(stem),
         Some(("rust", bin)) => context.target.join("debug").join(bin),
-        _ => bail!("runs.toml: a program is c:NAME or rust:NAME, not {name}"),
+        _ => bail!("runs.toml: a program is c:NAME or rust:NAME, not {program}"),
     };
-    Ok(Command::new(path))
+    let mut command = Command::new(path);
+    command.args(words);
+    Ok(command)
 }
 
 /// Children that do not outlive a failed run.
@@ -186,9 +198,10 @@ mod tests {
 
     #[test]
     fn an_example_that_no_run_names_is_a_failure() {
-        let runs: Runs =
-            toml::from_str("[[run]]\ntitle = 't'\nsystem = 's.toml'\nprograms = ['c:a', 'rust:b']\nseconds_max = 1\n")
-                .unwrap();
+        let runs: Runs = toml::from_str(
+            "[[run]]\ntitle = 't'\nsystem = 's.toml'\nprograms = ['c:a 1', 'rust:b']\nseconds_max = 1\n",
+        )
+        .unwrap();
         let sources = [PathBuf::from("examples/c/a.c"), PathBuf::from("examples/c/b.c")];
         assert_eq!(forgotten(&sources, &runs).notes, ["runs.toml does not run c:b"]);
     }

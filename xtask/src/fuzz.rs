@@ -44,7 +44,7 @@ pub fn run(context: &Context, seconds: u32) -> Result<Verdict> {
     if let Some(reason) = packages::lacking(&["g++"]) {
         return Ok(Verdict::skipped(reason));
     }
-    if let Err(reason) = add_component(context, "rust-src")? {
+    if let Err(reason) = add_component(context, "rustc")? {
         return Ok(Verdict::skipped(reason));
     }
     let targets = targets(&std::fs::read_to_string(&manifest)?)?;

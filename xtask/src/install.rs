@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::runner::Context;
 
@@ -42,8 +42,9 @@ pub fn install(context: &Context, prefix: &Path) -> Result<()> {
     }
     write(&prefix.join("lib/pkgconfig/musubi.pc"), &pkg_config(&prefix, &version, &needs))?;
     for (shell, place) in COMPLETIONS {
-        let text = context.must(Command::new(prefix.join("bin/musubi")).args(["completions", shell]))?;
-        write(&prefix.join(place), &text)?;
+        let output = Command::new(prefix.join("bin/musubi")).args(["completions", shell]).output()?;
+        ensure!(output.status.success(), "`musubi completions {shell}`: {}", output.status);
+        write(&prefix.join(place), &String::from_utf8(output.stdout)?)?;
     }
     println!("   installed Musubi {version} in {}", prefix.display());
     Ok(())
