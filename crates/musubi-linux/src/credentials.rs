@@ -71,16 +71,34 @@ impl Credentials {
     }
 }
 
-/// A descriptor that becomes readable when the process at the other end dies; `None` where the kernel cannot say.
-pub(crate) fn peer_pidfd(socket: BorrowedFd<'_>, peer: &Credentials) -> Option<OwnedFd> {
+/// How a peer's death shows, apart from the socket.
+#[derive(Debug)]
+pub(crate) enum Mortality {
+    /// This descriptor becomes readable.
+    Watched(OwnedFd),
+    /// It is dead already.
+    Dead,
+    /// The kernel cannot say; the socket's hang-up must do.
+    Unknown,
+}
+
+/// How the death of the process at the other end of a socket shows.
+pub(crate) fn mortality(socket: BorrowedFd<'_>, peer: &Credentials) -> Mortality {
     let mut word = [0u32; 1];
     if option_words(socket, libc::SO_PEERPIDFD, &mut word) == Some(1) {
         // SAFETY: the kernel has just installed this descriptor for us; nobody else owns it.
-        return Some(unsafe { OwnedFd::from_raw_fd(word[0] as i32) });
+        return Mortality::Watched(unsafe { OwnedFd::from_raw_fd(word[0] as i32) });
+    }
+    if std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH) {
+        return Mortality::Dead;
     }
     // Before Linux 6.5: by number. It is the peer's as long as the peer holds the socket, which the caller still sees.
-    let pid = Pid::from_raw(peer.pid)?;
-    pidfd_open(pid, PidfdFlags::empty()).ok()
+    let Some(pid) = Pid::from_raw(peer.pid) else { return Mortality::Unknown };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => Mortality::Watched(pidfd),
+        Err(rustix::io::Errno::SRCH) => Mortality::Dead,
+        Err(_) => Mortality::Unknown,
+    }
 }
 
 /// Reads a socket option made of 32-bit words; gives how many there are.
@@ -109,7 +127,7 @@ mod tests {
         let (a, _b) = UnixStream::pair().unwrap();
         let peer = Credentials::of_peer(a.as_fd()).unwrap();
         assert_eq!(peer, Credentials::own());
-        assert!(peer_pidfd(a.as_fd(), &peer).is_some());
+        assert!(matches!(mortality(a.as_fd(), &peer), Mortality::Watched(_)));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::end::Direction;
 use crate::error::Error;
 use crate::forks::Kept;
 use crate::message::{Garbage, Message, Party, Refusal};
-use crate::registry::{HALF_OPEN_MAX, HALF_OPEN_NS_MAX, OBSERVERS_MAX, Registry, RemoteEnd, Shared};
+use crate::registry::{CONNECTIONS_MAX, HALF_OPEN_MAX, HALF_OPEN_NS_MAX, OBSERVERS_MAX, Registry, RemoteEnd, Shared};
 use crate::section::PeerSection;
 
 /// Most connections accepted, and most packets taken from one connection, before others get their turn.
@@ -138,15 +138,15 @@ impl Registry {
     // ---- those who come to us ----
 
     fn hello(&mut self, shared: &Shared, id: u32, party: Party, fd: OwnedFd) {
-        match self.examine(shared, id, party, &fd) {
-            Err(reason) => self.refuse(shared, id, party.participant, reason, party.hash),
-            Ok(section) => {
-                self.admit(shared, id, party, section);
-                let section = shared.section.fd().try_clone_to_owned().ok().map(Arc::new);
-                self.send(shared, id, Message::Welcome(shared.me), section);
-                self.tell_all(shared, id, party.domain);
-            }
+        let section = match self.examine(shared, id, party, &fd) {
+            Err(reason) => return self.refuse(shared, id, party.participant, reason, party.hash),
+            Ok(section) => section,
+        };
+        if !self.admit(shared, id, party, section) {
+            return self.hung_up(shared, id);
         }
+        self.send(shared, id, Message::Welcome(shared.me), Some(shared.section.fd()));
+        self.tell_all(shared, id, party.domain);
     }
 
     /// Whether who calls may be let in, and its section.
@@ -163,6 +163,11 @@ impl Registry {
         let caller = &self.connections.get(&id).ok_or(Refusal::Busy)?.credentials;
         if !caller.may_attach(&plan.domains[usize::from(party.domain)]) {
             return Err(Refusal::User);
+        }
+        let known = self.peers.iter().find(|peer| peer.party == party);
+        if known.is_some_and(|peer| peer.connections.len() >= CONNECTIONS_MAX || !peer.credentials.same_process(caller))
+        {
+            return Err(Refusal::Busy);
         }
         match call(&shared.names.participant(party.participant)) {
             Ok(Answer::Connected(_, holder)) if holder.same_process(caller) => (),
@@ -201,8 +206,7 @@ impl Registry {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.stage = Stage::Observer;
         }
-        let section = shared.section.fd().try_clone_to_owned().ok().map(Arc::new);
-        self.send(shared, id, Message::Welcome(shared.me), section);
+        self.send(shared, id, Message::Welcome(shared.me), Some(shared.section.fd()));
     }
 
     // ---- those we went to ----
@@ -214,8 +218,11 @@ impl Registry {
         let fits = party.participant == whom && shared.plan.domain_of(whom) == Some(party.domain) && party.epoch != 0;
         let section = if fits { self.section_of(shared, party, &fd) } else { None };
         let Some(section) = section else { return self.turned_down(shared, id, whom, Refusal::Section, party.hash) };
-        self.admit(shared, id, party, section);
-        self.tell_all(shared, id, party.domain);
+        if self.admit(shared, id, party, section) {
+            self.tell_all(shared, id, party.domain);
+        } else {
+            self.hung_up(shared, id);
+        }
     }
 
     /// Whom we called does not let us in, or we it.

@@ -15,6 +15,7 @@
 //!
 //! What it does not do: name an interface (MDCOM, MCAPI, VIPL), or cross a network namespace.
 
+pub mod bare;
 pub mod clock;
 pub mod coherence;
 pub mod doorbell;
@@ -43,6 +44,7 @@ mod events;
 mod forks;
 mod handshake;
 mod late;
+mod linking;
 mod mapping;
 mod registry;
 

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::clock::{Deadline, now_ns, timespec};
 use crate::connection::{Connection, Incoming, Outgoing, Stage};
-use crate::credentials::{Credentials, peer_pidfd};
+use crate::credentials::{Credentials, Mortality, mortality};
 use crate::dial::{Answer, call};
 use crate::end::Direction;
 use crate::error::Error;
@@ -84,7 +84,11 @@ impl Observer {
         if !self.is_theirs(number, &credentials) {
             return Ok(None);
         }
-        let pidfd = peer_pidfd(socket.as_fd(), &credentials);
+        let pidfd = match mortality(socket.as_fd(), &credentials) {
+            Mortality::Watched(pidfd) => Some(pidfd),
+            Mortality::Dead => return Ok(None),
+            Mortality::Unknown => None,
+        };
         let pid = credentials.pid;
         let mut connection = Connection::new(socket, Stage::Observer, credentials, now_ns());
         connection.send(Outgoing { message: Message::Observe { hash: self.plan.hash }, fd: None });

@@ -29,7 +29,7 @@ use crate::error::{Error, Tried};
 use crate::forks::{Kept, Process};
 use crate::late::LateTimer;
 use crate::mapping::Access;
-use crate::message::Party;
+use crate::message::{Party, Refusal};
 use crate::names::Names;
 use crate::realtime;
 use crate::registry::{Registry, Shared, Strangers, Token};
@@ -239,7 +239,8 @@ impl Participant {
     /// Waits until a participant of a domain is linked with us; gives its number and epoch.
     ///
     /// # Errors
-    /// [`Error::TimedOut`]; [`Error::PlanMismatch`] if one came but with another plan; [`Error::Left`].
+    /// [`Error::TimedOut`]; [`Error::PlanMismatch`] if one came but with another plan; [`Error::NameForeign`] if a
+    /// user that may not holds its name; [`Error::Left`].
     pub fn wait_for(&self, domain: u16, deadline: Deadline) -> Result<(u16, u32), Error> {
         let mut registry = self.shared.lock();
         loop {
@@ -269,11 +270,13 @@ impl Participant {
 
     /// Why a domain is not there.
     fn absence(&self, domain: u16, strangers: Strangers) -> Error {
-        match strangers.last {
-            Some((participant, crate::message::Refusal::Plan, theirs))
-                if self.shared.plan.domain_of(participant) == Some(domain) =>
-            {
+        let is_of = |participant: u16| self.shared.plan.domain_of(participant) == Some(domain);
+        match (strangers.last, strangers.squatter) {
+            (Some((participant, Refusal::Plan, theirs)), _) if is_of(participant) => {
                 Error::PlanMismatch { participant, ours: self.shared.plan.hash, theirs }
+            }
+            (_, Some((participant, uid))) if is_of(participant) => {
+                Error::NameForeign { name: self.shared.names.participant(participant), uid }
             }
             _ => Error::TimedOut("a participant of the domain"),
         }

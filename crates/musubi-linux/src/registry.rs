@@ -1,8 +1,8 @@
 //! What a participant knows: its connections, its peers, its own channel ends and segments, all behind one lock.
 //!
 //! What you may rely on: nothing in here waits, so the lock is held for a bounded time; peers number at most
-//! [`musubi_core::plan::PARTICIPANTS_MAX`], connections at most that twice plus [`HALF_OPEN_MAX`] and
-//! [`OBSERVERS_MAX`].
+//! [`musubi_core::plan::PARTICIPANTS_MAX`], connections at most [`CONNECTIONS_MAX`] a peer plus
+//! [`HALF_OPEN_MAX`] and [`OBSERVERS_MAX`].
 //!
 //! How it works: the attendant feeds it with events ([`crate::handshake`] for messages); threads of the program open
 //! and close ends through it. Announcements go to a peer on all of its connections, each of which keeps the order; the
@@ -19,7 +19,7 @@ use rustix::event::epoll;
 
 use crate::clock::now_ns;
 use crate::connection::{Connection, Outgoing, Sent, Stage};
-use crate::credentials::{Credentials, peer_pidfd};
+use crate::credentials::{Credentials, Mortality, mortality};
 use crate::dial::{Answer, Dial, call};
 use crate::end::{Direction, EndCore};
 use crate::error::Error;
@@ -37,6 +37,9 @@ pub const HALF_OPEN_MAX: usize = 32;
 pub const HALF_OPEN_NS_MAX: u64 = 1_000_000_000;
 /// Most observers at once.
 pub const OBSERVERS_MAX: usize = 16;
+
+/// Most connections of one peer; two are usual when both started at once.
+pub const CONNECTIONS_MAX: usize = 4;
 
 /// What all threads of a participant share.
 #[derive(Debug)]
@@ -124,6 +127,8 @@ pub struct Strangers {
     pub refused: u32,
     /// The last refusal: participant that they claimed to be, reason, hash of their plan.
     pub last: Option<(u16, Refusal, u64)>,
+    /// A slot of a peer whose name is held by a user that may not, and that user.
+    pub squatter: Option<(u16, u32)>,
 }
 
 /// One living participant that we are linked with.
@@ -272,7 +277,7 @@ impl Registry {
         let allowed = domain.is_some_and(|domain| credentials.may_attach(&shared.plan.domains[usize::from(domain)]));
         if !allowed {
             // A stranger on a name of ours gets nothing, the section least of all.
-            self.note_refused(participant, Refusal::User, 0);
+            self.strangers.squatter = Some((participant, credentials.uid));
             self.dials.remove(&participant);
             return;
         }
@@ -281,8 +286,7 @@ impl Registry {
         if let Some(dial) = self.dials.get_mut(&participant) {
             dial.connection = Some(id);
         }
-        let section = shared.section.fd().try_clone_to_owned().ok().map(Arc::new);
-        self.send(shared, id, Message::Hello(shared.me), section);
+        self.send(shared, id, Message::Hello(shared.me), Some(shared.section.fd()));
     }
 
     fn postpone(&mut self, participant: u16, now: u64) {
@@ -326,21 +330,27 @@ impl Registry {
         Some(&mut self.peers[index])
     }
 
-    /// Takes in a peer, or another connection of one; an older incarnation in the same slot is dead.
-    pub(crate) fn admit(&mut self, shared: &Shared, id: u32, party: Party, section: Arc<PeerSection>) {
-        let Some(connection) = self.connections.get_mut(&id) else { return };
-        connection.stage = Stage::Linked(party.participant, party.epoch);
-        let credentials = connection.credentials.clone();
+    /// Takes in a peer, or another connection of one; an older incarnation in the same slot is dead. False if it has
+    /// died meanwhile.
+    pub(crate) fn admit(&mut self, shared: &Shared, id: u32, party: Party, section: Arc<PeerSection>) -> bool {
         let known = self.peers.iter().find(|peer| peer.party.participant == party.participant);
         if let Some(older) = known.map(|peer| peer.party.epoch).filter(|epoch| *epoch != party.epoch) {
             self.lose(shared, party.participant, older);
         }
-        if let Some(peer) = self.peer_mut(party.participant, party.epoch) {
+        let Some(connection) = self.connections.get_mut(&id) else { return false };
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.party == party) {
+            connection.stage = Stage::Linked(party.participant, party.epoch);
             peer.connections.push(id);
-            return;
+            return true;
         }
+        let credentials = connection.credentials.clone();
+        let pidfd = match mortality(connection.as_fd(), &credentials) {
+            Mortality::Watched(pidfd) => Some(pidfd),
+            Mortality::Dead => return false,
+            Mortality::Unknown => None,
+        };
+        connection.stage = Stage::Linked(party.participant, party.epoch);
         let process = self.new_id();
-        let pidfd = self.connections.get(&id).and_then(|connection| peer_pidfd(connection.as_fd(), &credentials));
         if let Some(pidfd) = &pidfd {
             let _ = epoll::add(&shared.epoll, pidfd, Token::Process(process).data(), epoll::EventFlags::IN);
         }
@@ -348,6 +358,7 @@ impl Registry {
         self.peers.push(Peer { party, section, credentials, id: process, pidfd, connections, ready: false, ends });
         self.refresh_tickets(shared, party.domain);
         self.refresh(shared);
+        true
     }
 
     /// The process of this peer has ended.

@@ -8,7 +8,7 @@
 //! How it works: the owner maps read-write first and seals afterwards; a mapping made before keeps its rights. A
 //! section is unmapped when the last [`PeerPart`] or [`OwnPart`] into it is gone.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use musubi_core::layout::{self, Part, header, state};
@@ -36,7 +36,7 @@ pub(crate) struct OwnSection {
     plan: &'static Plan<'static>,
     domain: u16,
     mapping: Mapping,
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
 }
 
 impl OwnSection {
@@ -46,7 +46,7 @@ impl OwnSection {
         let fd = new_memfd("musubi-section", bytes)?;
         let mapping = Mapping::shared(fd.as_fd(), bytes as usize, Access::Write).tried("mapping the section")?;
         fcntl_add_seals(&fd, SEALS).tried("sealing the section")?;
-        let section = OwnSection { plan, domain: me.domain, mapping, fd };
+        let section = OwnSection { plan, domain: me.domain, mapping, fd: Arc::new(fd) };
         write_header(&section.words(), me);
         Ok(section)
     }
@@ -65,8 +65,8 @@ impl OwnSection {
         Some(OwnPart { section: Arc::clone(self), first, words })
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+    pub(crate) fn fd(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.fd)
     }
 
     pub(crate) fn mapping(&self) -> &Mapping {
@@ -117,7 +117,7 @@ pub struct PeerSection {
 
 impl PeerSection {
     /// Checks and maps what a peer sent; `None` if it is not the section it is said to be.
-    pub(crate) fn adopt(plan: &'static Plan<'static>, fd: &OwnedFd, party: Party) -> Option<Arc<PeerSection>> {
+    pub fn adopt(plan: &'static Plan<'static>, fd: &OwnedFd, party: Party) -> Option<Arc<PeerSection>> {
         let expected = layout::section_bytes(plan, party.domain)?;
         if expected != party.section_bytes || !holds(fd, SEALS, expected) || is_sparse(fd, expected) {
             return None;

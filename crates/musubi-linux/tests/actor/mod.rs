@@ -173,7 +173,7 @@ impl Stage {
     fn attach(&mut self, domain: &str, instance: &str, plan: &str, ms: &str) -> String {
         let plan: &'static Plan<'static> = match plan {
             "other" => &OTHER_PLAN,
-            "nobody" => &PLAN_OF_NOBODY,
+            "two" => &PLAN_OF_TWO_USERS,
             _ => &PLAN,
         };
         let options = Options {

@@ -63,6 +63,16 @@ pub static OTHER_PLAN: Plan<'static> = Plan { hash: 0x5555_6666_7777_8888, ..PLA
 pub static PLAN_OF_NOBODY: Plan<'static> =
     Plan { domains: &[DOMAINS[0], Domain { uids: &[65534], ..DOMAINS[1] }, DOMAINS[2]], ..PLAN };
 
+/// The plan in which root is the control and user 65534 the gateway.
+pub static PLAN_OF_TWO_USERS: Plan<'static> = Plan {
+    domains: &[
+        Domain { uids: &[0], ..DOMAINS[0] },
+        Domain { uids: &[65534], ..DOMAINS[1] },
+        Domain { uids: &[65534], ..DOMAINS[2] },
+    ],
+    ..PLAN
+};
+
 /// An instance that no other test uses.
 pub fn instance() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -85,5 +95,16 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         assert!(!deadline.passed(), "{what} did not come");
         std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// A fixed stream of numbers (xorshift), so that a failure can be repeated.
+pub fn numbers() -> impl FnMut() -> u64 {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
     }
 }
