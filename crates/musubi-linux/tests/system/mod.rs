@@ -29,7 +29,8 @@ const fn fifo(name: &'static str, from: u16, to: u16) -> Fifo<'static> {
         name,
         from,
         to,
-        blocks: 8,
+        // So many that each section has several pages.
+        blocks: 1024,
         block_bytes: 64,
         priority: 0,
         filter: FilterRule::EACH,
