@@ -207,6 +207,15 @@ impl SendingEnd {
         state.core.announce_wait(bits).block
     }
 
+    /// Takes [`SendingEnd::arm`] back: blocks that come back do not ring any more. The descriptor still becomes
+    /// readable when the receiver changes.
+    pub fn disarm(&self) {
+        let mut state = self.state();
+        state.armed = false;
+        let bits = state.waiting_bits();
+        state.core.withdraw_wait(bits);
+    }
+
     /// [`SendingEndTrait::allocate`] by number, without waiting.
     ///
     /// # Errors

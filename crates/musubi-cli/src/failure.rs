@@ -1,0 +1,51 @@
+//! How a command says what went wrong: one line that says what, then causes, then what to do.
+
+use std::fmt;
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use musubi_config::Report;
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const HELP: Style = AnsiColor::Cyan.on_default().bold();
+
+/// A failure with advice.
+#[derive(Debug)]
+pub struct Failure {
+    what: String,
+    help: String,
+}
+
+impl Failure {
+    /// `what` went wrong, and what to do about it.
+    pub fn new(what: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure { what: what.into(), help: help.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Prints an error on standard error. Where even that is closed, nobody listens.
+pub fn print(error: &anyhow::Error) {
+    let _ = anstream::stderr().lock().write_all(render(error).as_bytes());
+}
+
+fn render(error: &anyhow::Error) -> String {
+    if let Some(report) = error.downcast_ref::<Report>() {
+        return report.render(true) + "\n";
+    }
+    let mut text = format!("{ERROR}error{ERROR:#}: {error}\n");
+    for cause in error.chain().skip(1) {
+        text.push_str(&format!("  because: {cause}\n"));
+    }
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        text.push_str(&format!("{HELP}help{HELP:#}: {}\n", failure.help));
+    }
+    text
+}

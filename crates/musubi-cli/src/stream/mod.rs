@@ -1,0 +1,110 @@
+//! A stream of bytes through one FIFO channel: `musubi send` and `musubi recv`.
+//!
+//! What you may rely on: the bytes arrive exactly and in order, or both sides end with an error. When `musubi send` ends
+//! with exit code 0, everything has been written to the receiver's standard output. The loss of a side ends the other
+//! one within milliseconds; a stream is never continued by a successor.
+//!
+//! How it works: a stream is an empty message, messages with bytes, and an empty message. Blocks of one byte suffice,
+//! because empty messages are the only marks. A receiver that finds no empty message first has come into the middle
+//! of a stream. When the last mark has been taken and all bytes are written, the receiver raises an event, which
+//! confirms it, and stays until the sender has left, so that its leaving cannot overtake the event.
+//!
+//! What it does not do: talk with a program that sends messages of its own on the channel.
+
+mod progress;
+pub mod recv;
+pub mod send;
+
+use std::time::Duration;
+
+use indicatif::HumanBytes;
+use musubi_core::plan::Plan;
+use musubi_linux::{Deadline, Error, Participant};
+
+use crate::failure::Failure;
+use crate::system::{self, System};
+
+/// Longest wait for a free place in the domain, unless the user sets a shorter one.
+const SLOT_WAIT: Duration = Duration::from_secs(5);
+
+/// What both commands ask for.
+#[derive(Debug, clap::Args)]
+pub struct Stream {
+    /// Name of a FIFO channel of the description
+    channel: String,
+    #[command(flatten)]
+    system: System,
+    /// Longest wait for the other side to start, in seconds, such as 10 or 0.5 [default: forever]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
+}
+
+/// A duration written as seconds.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(value).map_err(|error| error.to_string())
+}
+
+impl Stream {
+    fn deadline(&self) -> Deadline {
+        self.timeout.map_or(Deadline::Forever, Deadline::after)
+    }
+
+    /// The system, and the channel's number in it.
+    fn find(&self) -> anyhow::Result<(&'static Plan<'static>, u16)> {
+        let plan = self.system.plan()?;
+        Ok((plan, system::fifo(plan, &self.channel)?))
+    }
+
+    /// Attaches to the domain at this side of the channel, at any free place.
+    fn attach(&self, plan: &'static Plan<'static>, domain: u16) -> Result<Participant, Error> {
+        let mut options = musubi_linux::Options::new(plan, domain);
+        options.instance.clone_from(&self.system.instance);
+        options.deadline = Deadline::after(self.timeout.map_or(SLOT_WAIT, |timeout| timeout.min(SLOT_WAIT)));
+        Participant::attach(options)
+    }
+}
+
+/// A side of a stream, for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Sender,
+    Receiver,
+}
+
+impl Side {
+    fn word(self) -> &'static str {
+        match self {
+            Side::Sender => "sender",
+            Side::Receiver => "receiver",
+        }
+    }
+
+    fn command(self) -> &'static str {
+        match self {
+            Side::Sender => "musubi send",
+            Side::Receiver => "musubi recv",
+        }
+    }
+}
+
+/// The other side did not come in time.
+fn nobody_came(participant: &Participant, channel: &str, side: Side, domain: u16) -> anyhow::Error {
+    if let Err(mismatch @ Error::PlanMismatch { .. }) = participant.wait_for(domain, Deadline::Poll) {
+        return mismatch.into();
+    }
+    let what = format!("no {} of channel {channel:?} came in time", side.word());
+    let help = format!("start `{} {channel}` with the same --system and --instance", side.command());
+    Failure::new(what, help).into()
+}
+
+/// The other side is gone before the end of the stream.
+fn lost(channel: &str, side: Side, bytes: u64) -> anyhow::Error {
+    let what = format!(
+        "the {} of channel {channel:?} is gone; the stream is incomplete after {} ({bytes} bytes)",
+        side.word(),
+        HumanBytes(bytes)
+    );
+    let help = "a stream cannot be continued, also not by a restarted side: start both sides again";
+    Failure::new(what, help).into()
+}
