@@ -162,6 +162,9 @@ impl State {
     #[inline]
     fn ready(&mut self) -> bool {
         self.follow();
+        if self.lanes.front().is_some_and(|front| front.retired && front.core.is_drained()) {
+            self.settle_front();
+        }
         self.lanes.front_mut().is_some_and(|front| front.core.ready())
     }
 

@@ -141,6 +141,12 @@ impl<'r, E: ReceivingEnd, T> Message<'r, E, T> {
         self.received.as_ref().map_or(0, |received| received.copy_to(offset, into))
     }
 
+    /// Address of the payload, for DMA and foreign code; what lies there is the sender's claim and may change.
+    #[inline]
+    pub fn address(&self) -> *const u8 {
+        self.received.as_ref().map_or(core::ptr::null(), Received::address)
+    }
+
     /// The payload in place, if the plan declares the sender's domain trusted.
     pub fn trusted_bytes(&self) -> Option<&[u8]> {
         self.received.as_ref().and_then(Received::trusted_bytes)

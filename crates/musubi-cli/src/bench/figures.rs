@@ -1,0 +1,99 @@
+//! Samples to figures, figures to a table and to JSON.
+
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+
+use super::Item;
+
+/// The distribution of one item's samples.
+#[derive(Debug, Serialize)]
+pub(super) struct Figure {
+    pub name: String,
+    pub unit: &'static str,
+    pub n: usize,
+    pub p50: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+    pub mean: f64,
+}
+
+/// All figures of a run.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub limits: Vec<Figure>,
+    pub results: Vec<Figure>,
+    cores: usize,
+}
+
+/// What each result is compared with: result, limit, and whether the limit is divided by the result's rate.
+const RATIOS: [(&str, &str); 14] = [
+    ("fifo_oneway_poll_8", "cacheline_oneway"),
+    ("fifo_oneway_poll_64", "cacheline_oneway"),
+    ("fifo_oneway_poll_4096", "cacheline_oneway"),
+    ("fifo_oneway_poll_65536", "cacheline_oneway"),
+    ("fifo_oneway_block_64", "futex_oneway"),
+    ("smem_handover_64", "cacheline_oneway"),
+    ("fifo_rate_64", "cacheline_oneway"),
+    ("fifo_copy_64k", "shm_copy_64k"),
+    ("api_alloc", "cacheline_oneway"),
+    ("api_free", "cacheline_oneway"),
+    ("api_get", "cacheline_oneway"),
+    ("api_notify", "cacheline_oneway"),
+    ("api_enqueue", "cacheline_oneway"),
+    ("api_dequeue", "cacheline_oneway"),
+];
+
+impl Figure {
+    pub fn of(item: &dyn Item, mut samples: Vec<f64>) -> Figure {
+        samples.sort_by(f64::total_cmp);
+        let n = samples.len();
+        let at = |permille: usize| samples.get((n * permille / 1000).min(n.saturating_sub(1))).copied().unwrap_or(0.0);
+        let mean = if n > 0 { samples.iter().sum::<f64>() / n as f64 } else { 0.0 };
+        let (name, unit) = (item.name(), item.unit());
+        Figure { name, unit, n, p50: at(500), p99: at(990), p999: at(999), max: at(1000), mean }
+    }
+}
+
+impl Report {
+    pub fn new(limits: Vec<Figure>, results: Vec<Figure>) -> Report {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Report { limits, results, cores }
+    }
+
+    /// The result's p50 over its limit's; for the message rate, messages a bare one-way time.
+    fn ratio(&self, result: &Figure) -> Option<String> {
+        let (_, limit) = RATIOS.iter().find(|(name, _)| *name == result.name)?;
+        let limit = self.limits.iter().find(|figure| figure.name == *limit)?;
+        Some(match result.unit {
+            "msg/s" => format!("{:.2} per {}", result.p50 * limit.p50 / 1e9, limit.name),
+            _ => format!("{:.2} x {}", result.p50 / limit.p50, limit.name),
+        })
+    }
+
+    pub fn print(&self) {
+        let mut table = Table::new();
+        table.load_style(UTF8_HORIZONTAL_ONLY);
+        table.set_header(["figure", "unit", "n", "p50", "p99", "p99.9", "max", "mean", "p50 against the limit"]);
+        for figure in self.limits.iter().chain(&self.results) {
+            let number = |value: f64| if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.1}") };
+            let numbers = [figure.p50, figure.p99, figure.p999, figure.max, figure.mean].map(number);
+            let mut row = vec![figure.name.clone(), figure.unit.to_owned(), figure.n.to_string()];
+            row.extend(numbers);
+            row.push(self.ratio(figure).unwrap_or_default());
+            table.add_row(row);
+        }
+        for column in table.column_iter_mut().skip(2).take(6) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        println!("{table}");
+        let calls: f64 = self.results.iter().filter(|f| f.name.starts_with("api_")).map(|f| f.p50).sum();
+        if let Some(line) = self.limits.iter().find(|figure| figure.name == "cacheline_oneway") {
+            println!("the six calls together: {calls:.1} ns, {:.2} x cacheline_oneway", calls / line.p50);
+        }
+        if self.cores < 2 {
+            println!("note: one core only; the two processes took turns on it");
+        }
+    }
+}
