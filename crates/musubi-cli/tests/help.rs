@@ -1,0 +1,55 @@
+//! Help, completions and wrong command lines.
+
+#[allow(dead_code)]
+mod command;
+
+use command::{System, expect, musubi, text};
+
+const COMMANDS: [&str; 8] = ["demo", "check", "generate", "send", "recv", "status", "bench", "completions"];
+
+#[test]
+fn each_command_has_help() {
+    for name in COMMANDS {
+        let short = text(&expect(&mut musubi(&[name, "--help"]), 0).stdout);
+        assert!(short.contains(&format!("Usage: musubi {name}")), "{short}");
+        assert_eq!(short, text(&expect(&mut musubi(&["help", name]), 0).stdout));
+    }
+}
+
+#[test]
+fn the_command_alone_prints_help() {
+    let alone = text(&expect(&mut musubi(&[]), 0).stdout);
+    assert_eq!(alone, text(&expect(&mut musubi(&["--help"]), 0).stdout));
+    for name in COMMANDS {
+        assert!(alone.lines().any(|line| line.trim_start().starts_with(name)), "{name} in:\n{alone}");
+    }
+    assert!(!alone.contains('\u{1b}'));
+}
+
+#[test]
+fn shells_get_completions() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = text(&expect(&mut musubi(&["completions", shell]), 0).stdout);
+        assert!(COMMANDS.iter().all(|name| script.contains(name)), "{shell}");
+    }
+}
+
+#[test]
+fn a_wrong_command_suggests_the_right_one() {
+    let said = text(&expect(&mut musubi(&["chekc"]), 2).stderr);
+    assert!(said.contains("check"), "{said}");
+    expect(&mut musubi(&["send"]), 2);
+    expect(&mut musubi(&["recv", "upwards", "--timeout", "soon"]), 2);
+    expect(&mut musubi(&["recv", "upwards", "--timeout", "-1"]), 2);
+}
+
+#[test]
+fn a_wrong_channel_suggests_the_right_one() {
+    let system = System::new();
+    let said = text(&expect(&mut system.command(&["send", "upward"]), 1).stderr);
+    assert!(said.contains("did you mean \"upwards\"?"), "{said}");
+    let said = text(&expect(&mut system.command(&["recv", "xyz"]), 1).stderr);
+    assert!(!said.contains("did you mean") && said.contains("upwards, downwards, narrow, slow"), "{said}");
+    let said = text(&expect(&mut system.command(&["recv", "parameters"]), 1).stderr);
+    assert!(said.contains("SMEM"), "{said}");
+}

@@ -1,0 +1,193 @@
+//! `musubi send` and `musubi recv`: exact bytes, either order of start, and the loss of a side.
+
+#[allow(dead_code)]
+mod command;
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use command::{Process, System, expect, noise, text};
+
+/// Required: 100 ms. The rest is for a machine that is busy with other tests.
+const NOTICED_MAX: Duration = Duration::from_secs(1);
+/// What the second process starts after, so that the order is certain.
+const LATER: Duration = Duration::from_millis(150);
+
+/// Sends bytes through a channel, checks that they arrive, and that both sides say that all is well.
+#[track_caller]
+fn pass(system: &System, channel: &str, bytes: &[u8], sender_first: bool) {
+    let start_sender = || {
+        let mut sender = system.start(&["send", channel]);
+        let mut stdin = sender.0.stdin.take().unwrap();
+        let bytes = bytes.to_vec();
+        (sender, std::thread::spawn(move || stdin.write_all(&bytes)))
+    };
+    let start_receiver = || system.start(&["recv", channel]);
+    let ((mut sender, writer), mut receiver) = if sender_first {
+        let sender = start_sender();
+        std::thread::sleep(LATER);
+        (sender, start_receiver())
+    } else {
+        let receiver = start_receiver();
+        std::thread::sleep(LATER);
+        (start_sender(), receiver)
+    };
+    let mut arrived = Vec::new();
+    receiver.0.stdout.take().unwrap().read_to_end(&mut arrived).unwrap();
+    writer.join().unwrap().unwrap();
+    for process in [&mut sender, &mut receiver] {
+        let (code, _, said) = process.end();
+        assert_eq!((code, said.as_str()), (0, ""), "{} bytes through {channel}", bytes.len());
+    }
+    assert!(arrived == bytes, "{} of {} bytes through {channel}, or others", arrived.len(), bytes.len());
+}
+
+#[test]
+fn every_size_arrives_exactly_in_both_directions() {
+    for (channel, block) in [("upwards", 64 << 10), ("downwards", 1000)] {
+        let system = System::new();
+        for (number, size) in [0, 1, block - 1, block, block + 1, 5_000_000].into_iter().enumerate() {
+            pass(&system, channel, &noise(size), number % 2 == 0);
+        }
+        pass(&system, channel, &noise(5_000_000), true);
+        pass(&system, channel, &[], true);
+    }
+}
+
+#[test]
+fn blocks_of_one_byte_suffice() {
+    let system = System::new();
+    for size in [0, 1, 2, 3, 4, 100_000] {
+        pass(&system, "narrow", &noise(size), size % 2 == 0);
+    }
+}
+
+#[test]
+fn regulated_and_filtered_channels_carry_streams() {
+    pass(&System::new(), "slow", &noise(100_000), false);
+}
+
+/// A stream in the middle: its receiver has begun to write.
+fn begun(system: &System) -> (Process, Process) {
+    let (mut sender, mut receiver) = (system.start(&["send", "upwards"]), system.start(&["recv", "upwards"]));
+    sender.0.stdin.as_mut().unwrap().write_all(b"begun").unwrap();
+    let mut first = [0; 5];
+    receiver.0.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"begun");
+    (sender, receiver)
+}
+
+/// Expects the end of a process whose other side has just been killed.
+#[track_caller]
+fn expect_noticed(left: &mut Process, what: &str, words: &str) {
+    let (code, waited, said) = left.end();
+    println!("{what}: noticed after {waited:?}: {said}");
+    assert_eq!(code, 1, "{what}: {said}");
+    assert!(said.contains(words) && said.contains("incomplete") && said.contains("cannot be continued"), "{said}");
+    assert!(waited < NOTICED_MAX, "{what}: {waited:?}");
+}
+
+#[test]
+fn a_sender_that_reads_notices_the_receivers_death() {
+    let system = System::new();
+    let (mut sender, mut receiver) = begun(&system);
+    receiver.kill();
+    expect_noticed(&mut sender, "sender waiting for input", "the receiver of channel \"upwards\" is gone");
+}
+
+#[test]
+fn a_sender_on_a_full_queue_notices_the_receivers_death() {
+    let system = System::new();
+    let (mut sender, mut receiver) = begun(&system);
+    // Nobody reads the receiver's output, so the queue fills up and then the sender's input.
+    let mut stdin = sender.0.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(&noise(5_000_000)));
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!writer.is_finished(), "the sender must be slowed down by its receiver");
+    receiver.kill();
+    expect_noticed(&mut sender, "sender on a full queue", "the receiver of channel \"upwards\" is gone");
+    assert!(writer.join().unwrap().is_err());
+}
+
+#[test]
+fn a_receiver_notices_the_senders_death() {
+    let system = System::new();
+    let (mut sender, mut receiver) = begun(&system);
+    sender.0.stdin.as_mut().unwrap().write_all(&noise(1000)).unwrap();
+    let mut rest = vec![0; 1000];
+    receiver.0.stdout.as_mut().unwrap().read_exact(&mut rest).unwrap();
+    sender.kill();
+    expect_noticed(&mut receiver, "receiver", "the sender of channel \"upwards\" is gone");
+    assert!(rest == noise(1000), "what was sent before the death has arrived");
+}
+
+#[test]
+fn a_killed_sender_with_everything_queued_is_a_loss() {
+    let system = System::new();
+    let mut sender = system.start(&["send", "upwards"]);
+    let mut receiver = system.start(&["recv", "upwards"]);
+    // More than the queue and the pipe hold, so the end mark cannot be queued yet.
+    let mut stdin = sender.0.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(&noise(3_000_000)));
+    std::thread::sleep(Duration::from_millis(300));
+    sender.kill();
+    let mut arrived = Vec::new();
+    receiver.0.stdout.take().unwrap().read_to_end(&mut arrived).unwrap();
+    assert!(arrived.len() < 3_000_000 && noise(3_000_000).starts_with(&arrived));
+    expect_noticed(&mut receiver, "receiver with a queue", "the sender of channel \"upwards\" is gone");
+    let _ = writer.join().unwrap();
+}
+
+#[test]
+fn a_closed_output_is_an_error_on_both_sides() {
+    let system = System::new();
+    let (mut sender, mut receiver) = begun(&system);
+    drop(receiver.0.stdout.take());
+    sender.0.stdin.as_mut().unwrap().write_all(b"more").unwrap();
+    let (code, _, said) = receiver.end();
+    assert_eq!(code, 1);
+    assert!(said.contains("cannot write standard output") && said.contains("Broken pipe"), "{said}");
+    expect_noticed(&mut sender, "sender of a closed output", "the receiver of channel \"upwards\" is gone");
+}
+
+#[test]
+fn a_restarted_receiver_does_not_continue_a_stream() {
+    let system = System::new();
+    let (mut sender, mut receiver) = begun(&system);
+    receiver.kill();
+    let mut successor = system.start(&["recv", "upwards", "--timeout", "0.5"]);
+    expect_noticed(&mut sender, "sender of a restarted receiver", "the receiver of channel \"upwards\" is gone");
+    let (code, _, said) = successor.end();
+    assert_eq!(code, 1, "{said}");
+    // And the next stream is whole.
+    pass(&system, "upwards", &noise(100_000), false);
+}
+
+#[test]
+fn nobody_at_the_other_side_ends_with_the_timeout() {
+    let system = System::new();
+    for (command, other) in [("send", "receiver"), ("recv", "sender")] {
+        let said = text(&expect(&mut system.command(&[command, "upwards", "--timeout", "0.2"]), 1).stderr);
+        assert!(said.contains(&format!("no {other} of channel \"upwards\" came in time")), "{said}");
+    }
+}
+
+#[test]
+fn two_receivers_of_one_place_are_refused() {
+    let system = System::new();
+    let (_sender, _receiver) = begun(&system);
+    let said = text(&expect(&mut system.command(&["recv", "upwards", "--timeout", "0.2"]), 1).stderr);
+    assert!(said.contains("domain control"), "{said}");
+}
+
+#[test]
+fn another_plan_is_refused() {
+    let system = System::new();
+    let _receiver = system.start(&["recv", "upwards"]);
+    std::thread::sleep(LATER);
+    let other = command::DESCRIPTION.replace("64 KiB", "32 KiB");
+    std::fs::write(system.path("other.toml"), other).unwrap();
+    let mut command = system.command(&["send", "upwards", "--timeout", "5", "--system"]);
+    let said = text(&expect(command.arg(system.path("other.toml")), 1).stderr);
+    assert!(said.contains("start both with one description"), "{said}");
+}
