@@ -485,3 +485,20 @@ fn new_shared(
     shared.lock().watch_listener(&shared);
     Ok(shared)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_differ() {
+        let begin = (boot_ns() >> EPOCH_SHIFT) as u32;
+        let mut epochs = vec![begin];
+        for _ in 0..50 {
+            epochs.push(new_epoch());
+        }
+        epochs.sort_unstable();
+        epochs.dedup();
+        assert_eq!(epochs.len(), 51);
+    }
+}

@@ -23,9 +23,12 @@ fn pair() -> (Participant, Participant) {
 
 fn telemetry(control: &Participant, gateway: &Participant) -> (End, End) {
     let send = control.claim_end(TELEMETRY, Direction::Send).unwrap();
+    let bell = send.own().words().get(tx::BELL);
     let receive = gateway.claim_end(TELEMETRY, Direction::Receive).unwrap();
     eventually("the receiver", || send.tx_links().unwrap().lock().receiver.is_some());
     eventually("the sender", || receive.rx_links().unwrap().lock().senders.len() == 1);
+    // A receiver that saw us and fell asleep before it was linked must hear of it.
+    eventually("the ring", || send.own().words().get(tx::BELL) != bell);
     (send, receive)
 }
 
@@ -149,6 +152,7 @@ fn the_event_descriptor_hears_rings_and_changes() {
     };
     let has_doorbell = || send.tx_links().unwrap().lock().receiver.as_ref().is_some_and(|link| link.doorbell.is_some());
     eventually("the doorbell", has_doorbell);
+    eventually("the first ring, for what was before the doorbell", || is_readable(fd));
     receive.clear_event();
     assert!(!is_readable(fd));
     ring();
@@ -199,6 +203,52 @@ fn a_waker_is_woken_once() {
     LinkDoorbell { socket: doorbell().as_deref() }.ring(send.own().words().word(tx::BELL), waiting::ARMED);
     receive.set_waker(Waker::from(Arc::clone(&count))).unwrap();
     eventually("the waker", || count.0.load(Ordering::SeqCst) == 21);
+}
+
+#[test]
+fn a_waker_hears_of_the_leave() {
+    let (control, gateway) = pair();
+    let (_send, receive) = telemetry(&control, &gateway);
+    let count = Arc::new(Count(AtomicU32::new(0)));
+    receive.set_waker(Waker::from(Arc::clone(&count))).unwrap();
+    receive.clear_event();
+    let before = count.0.load(Ordering::SeqCst);
+    receive.set_waker(Waker::from(Arc::clone(&count))).unwrap();
+    gateway.leave();
+    assert!(count.0.load(Ordering::SeqCst) > before);
+    assert!(matches!(receive.set_waker(Waker::from(count)), Err(Error::Left)));
+}
+
+#[test]
+fn late_times_of_two_ends_are_kept_apart() {
+    let (control, _gateway) = pair();
+    let first = control.claim_end(TELEMETRY, Direction::Send).unwrap();
+    let second = control.claim_end(COMMANDS, Direction::Send).unwrap();
+    let now = musubi_linux::clock::now_ns();
+    second.arm_late(now + 60_000_000);
+    first.arm_late(now + 20_000_000);
+    eventually("the first", || first.own().words().get(tx::EVENTS) == 1);
+    assert_eq!(second.own().words().get(tx::EVENTS), 0);
+    eventually("the second", || second.own().words().get(tx::EVENTS) == 1);
+}
+
+#[test]
+fn late_times_from_many_threads_are_all_kept() {
+    let (control, _gateway) = pair();
+    let ends =
+        [control.claim_end(TELEMETRY, Direction::Send).unwrap(), control.claim_end(COMMANDS, Direction::Send).unwrap()];
+    std::thread::scope(|scope| {
+        for end in &ends {
+            scope.spawn(move || {
+                for round in 0..500u64 {
+                    let before = end.own().words().get(tx::EVENTS);
+                    let due = musubi_linux::clock::now_ns() + (round % 7) * 100_000;
+                    end.arm_late(due);
+                    eventually("the late event", || end.own().words().get(tx::EVENTS) == before + 1);
+                }
+            });
+        }
+    });
 }
 
 #[test]

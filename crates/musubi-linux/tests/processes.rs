@@ -86,6 +86,21 @@ fn a_kill_is_noticed_and_the_successor_is_another() {
     assert_eq!(send.tx_links().unwrap().lock().gone, 20);
 }
 
+/// A child that an actor forked; it must not outlive the test.
+struct Orphan(Pid);
+
+impl Orphan {
+    fn of(answer: &str) -> Orphan {
+        Orphan(Pid::from_raw(answer.strip_prefix("forked ").unwrap().parse().unwrap()).unwrap())
+    }
+}
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::KILL);
+    }
+}
+
 #[test]
 fn a_forked_child_does_not_hide_the_death() {
     let instance = instance();
@@ -93,14 +108,13 @@ fn a_forked_child_does_not_hide_the_death() {
     let mut gateway = Actor::start();
     gateway.attach(GATEWAY, &instance);
     assert_eq!(gateway.ask(&format!("claim {TELEMETRY} receive")), "claimed");
-    let child: i32 = gateway.ask("fork").strip_prefix("forked ").unwrap().parse().unwrap();
+    let _child = Orphan::of(&gateway.ask("fork"));
     gateway.kill();
     eventually("the death", || control.peers().is_empty());
     // The child lives on and keeps neither the slot nor the end.
     let mut successor = Actor::start();
     successor.attach(GATEWAY, &instance);
     assert_eq!(successor.ask(&format!("claim {TELEMETRY} receive")), "claimed");
-    kill_process(Pid::from_raw(child).unwrap(), Signal::KILL).unwrap();
 }
 
 #[test]
@@ -109,12 +123,11 @@ fn a_raw_clone_does_not_hide_the_death_either() {
     let control = Participant::attach(options(CONTROL, &instance)).unwrap();
     let mut gateway = Actor::start();
     gateway.attach(GATEWAY, &instance);
-    let child: i32 = gateway.ask("clone").strip_prefix("forked ").unwrap().parse().unwrap();
+    let _child = Orphan::of(&gateway.ask("clone"));
     let begin = Instant::now();
     gateway.kill();
     eventually("the death", || control.peers().is_empty());
     println!("noticed by pidfd after {:?}", begin.elapsed());
-    kill_process(Pid::from_raw(child).unwrap(), Signal::KILL).unwrap();
 }
 
 #[test]
@@ -315,6 +328,22 @@ fn users_that_the_plan_names_are_let_in() {
     assert!(gateway.ask("wait 0 2000").starts_with('0'));
     gateway.kill();
     eventually("the death of another user's process", || control.peers().is_empty());
+}
+
+#[test]
+fn a_missing_permission_is_named() {
+    if !can_act_as_nobody() {
+        return;
+    }
+    let mut nobody = Actor::start_as(Some(NOBODY));
+    nobody.ask("limit rtprio 0");
+    nobody.ask("limit memlock 65536");
+    let answer = nobody.ask("priority 10");
+    assert!(answer.contains("CAP_SYS_NICE") && answer.contains("RLIMIT_RTPRIO is 0"), "{answer}");
+    let answer = nobody.ask("lock");
+    assert!(answer.contains("CAP_IPC_LOCK") && answer.contains("RLIMIT_MEMLOCK is 65536 bytes"), "{answer}");
+    let mut root = Actor::start();
+    assert_eq!((root.ask("priority 10"), root.ask("lock")), ("set".to_owned(), "locked".to_owned()));
 }
 
 // ---- what is left, what is seen ----

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use musubi_core::plan::Plan;
 use musubi_linux::{Direction, End, Options, Participant, Segment};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 
 use crate::system::*;
 
@@ -145,6 +145,18 @@ impl Stage {
                     answer
                 }))
             }
+            ["priority", priority] => {
+                let priority = priority.parse().unwrap();
+                said(musubi_linux::realtime::set_fifo_priority(priority).map(|()| "set".to_owned()))
+            }
+            ["limit", "rtprio", value] => limit(Resource::Rtprio, value.parse().unwrap()),
+            ["limit", "memlock", value] => limit(Resource::Memlock, value.parse().unwrap()),
+            ["strangers"] => {
+                let strangers = self.participant().strangers();
+                format!("{} {}", strangers.garbage, strangers.refused)
+            }
+            ["descriptors"] => std::fs::read_dir("/proc/self/fd").unwrap().count().to_string(),
+            ["lock"] => said(musubi_linux::realtime::lock_memory().map(|()| "locked".to_owned())),
             ["generation"] => self.segment.as_ref().unwrap().generation().to_string(),
             ["write", value] => {
                 let address = self.segment.as_ref().unwrap().address();
@@ -191,6 +203,11 @@ impl Stage {
     fn participant(&self) -> &Participant {
         self.participant.as_ref().unwrap()
     }
+}
+
+fn limit(resource: Resource, value: u64) -> String {
+    setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) }).unwrap();
+    "limited".to_owned()
 }
 
 fn fork_and_sleep(fork: impl FnOnce() -> i32) -> String {

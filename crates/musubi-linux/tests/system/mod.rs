@@ -16,6 +16,8 @@ pub const STORAGE: u16 = 2;
 pub const TELEMETRY: u16 = 0;
 /// From storage to control.
 pub const STREAM: u16 = 1;
+/// From control to storage.
+pub const COMMANDS: u16 = 2;
 /// Of control and gateway.
 pub const PARAMETERS: u16 = 0;
 
@@ -43,7 +45,8 @@ const fn fifo(name: &'static str, from: u16, to: u16) -> Fifo<'static> {
 
 const DOMAINS: [Domain<'static>; 3] =
     [domain("control", Role::Master, 1), domain("gateway", Role::Remote, 1), domain("storage", Role::Remote, 2)];
-const FIFOS: [Fifo<'static>; 2] = [fifo("telemetry", CONTROL, GATEWAY), fifo("stream", STORAGE, CONTROL)];
+const FIFOS: [Fifo<'static>; 3] =
+    [fifo("telemetry", CONTROL, GATEWAY), fifo("stream", STORAGE, CONTROL), fifo("commands", CONTROL, STORAGE)];
 const SMEMS: [Smem<'static>; 1] =
     [Smem { name: "parameters", domains: &[CONTROL, GATEWAY], bytes: 10_000, lock: LockKind::Bakery }];
 
