@@ -275,6 +275,21 @@ impl ReceivingEnd {
         std::mem::take(&mut state.losses) > 0
     }
 
+    /// Whether [`ReceivingEnd::take_loss`] would report one.
+    pub fn has_loss(&self) -> bool {
+        let mut state = self.state();
+        state.follow();
+        state.losses > 0
+    }
+
+    /// Makes every thread of this process that sleeps at this end look again, for a caller that closes it.
+    pub fn wake_sleepers(&self) {
+        let state = self.state();
+        if state.sleepers > 0 {
+            state.links.change(|_| ());
+        }
+    }
+
     /// A descriptor for event loops, readable when the sender has rung or changed; see [`ReceivingEnd::arm`].
     ///
     /// # Errors

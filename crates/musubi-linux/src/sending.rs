@@ -188,6 +188,21 @@ impl SendingEnd {
         std::mem::take(&mut state.loss_unreported)
     }
 
+    /// Whether [`SendingEnd::take_loss`] would report one.
+    pub fn has_loss(&self) -> bool {
+        let mut state = self.state();
+        state.follow();
+        state.loss_unreported
+    }
+
+    /// Makes every thread of this process that sleeps at this end look again, for a caller that made a block free.
+    pub fn wake_sleepers(&self) {
+        let state = self.state();
+        if state.sleepers > 0 {
+            state.links.change(|_| ());
+        }
+    }
+
     /// A descriptor for event loops, readable when the receiver has rung or changed; see [`SendingEnd::arm`].
     ///
     /// # Errors
@@ -306,10 +321,6 @@ impl SendingEnd {
                 return Err(Error::Timeout);
             }
         }
-    }
-
-    fn has_loss(&self) -> bool {
-        self.state().loss_unreported
     }
 
     fn report_loss(&self) -> Result<(), Error> {

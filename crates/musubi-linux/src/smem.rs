@@ -75,6 +75,36 @@ impl SharedEnd {
     pub fn holds(&self) -> bool {
         self.state.borrow().bakery.holds()
     }
+
+    /// [`SharedSegment::lock`] that ends like a deadline within [`RELOOK_NS`] and the spinning time once `is_wanted` is
+    /// false.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn lock_while(&self, deadline: Deadline, is_wanted: impl Fn() -> bool) -> Result<(), Error> {
+        let mut state = self.state.borrow_mut();
+        while !state.segment.settled() {
+            if passed(deadline) || !is_wanted() {
+                return Err(Error::Timeout);
+            }
+            std::thread::sleep(std::time::Duration::from_nanos(RELOOK_NS));
+        }
+        state.begin()?;
+        let entered = state.poll().or_else(|| self.spin.until(deadline, || state.poll()));
+        if entered.is_some() {
+            return Ok(());
+        }
+        loop {
+            if state.poll().is_some() {
+                return Ok(());
+            }
+            if passed(deadline) || !is_wanted() {
+                state.bakery.abandon();
+                return Err(Error::Timeout);
+            }
+            state.sleep(deadline);
+        }
+    }
 }
 
 impl State {
@@ -179,28 +209,7 @@ impl SharedSegment for SharedEnd {
     }
 
     fn lock(&self, deadline: Deadline) -> Result<(), Error> {
-        let mut state = self.state.borrow_mut();
-        while !state.segment.settled() {
-            if passed(deadline) {
-                return Err(Error::Timeout);
-            }
-            std::thread::sleep(std::time::Duration::from_nanos(RELOOK_NS));
-        }
-        state.begin()?;
-        let entered = state.poll().or_else(|| self.spin.until(deadline, || state.poll()));
-        if entered.is_some() {
-            return Ok(());
-        }
-        loop {
-            if state.poll().is_some() {
-                return Ok(());
-            }
-            if passed(deadline) {
-                state.bakery.abandon();
-                return Err(Error::Timeout);
-            }
-            state.sleep(deadline);
-        }
+        self.lock_while(deadline, || true)
     }
 
     fn unlock(&self) -> Result<(), Error> {
