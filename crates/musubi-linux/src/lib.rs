@@ -47,6 +47,7 @@ mod late;
 mod linking;
 mod mapping;
 mod registry;
+mod slot;
 
 pub use clock::{Deadline, MonotonicClock};
 pub use coherence::Hints;

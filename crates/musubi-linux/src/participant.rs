@@ -4,9 +4,7 @@
 //! [`HANDSHAKE_NS_MAX`] without those that did not answer (a stopped process links as soon as it runs again). It takes
 //! a slot that no other process has. Dropping the participant leaves the system; nothing remains.
 //!
-//! How it works: claim a slot, make the section, listen, then call all who may be there. The epoch is the boot clock in
-//! units of 65,536 ns, taken after the unit in which the slot was claimed has ended: so it differs from that of any
-//! earlier holder of the slot.
+//! How it works: claim a slot, make the section, listen, then call all who may be there.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -21,9 +19,9 @@ use rustix::event::{EventfdFlags, epoll, eventfd};
 
 use crate::attendant;
 use crate::channels::Shelf;
-use crate::clock::{Deadline, MonotonicClock, boot_ns, now_ns};
+use crate::clock::{Deadline, MonotonicClock, now_ns};
 use crate::credentials::Credentials;
-use crate::dial::{Answer, Dial, answer_calls, call, claim};
+use crate::dial::{Dial, answer_calls};
 use crate::end::{Direction, End};
 use crate::error::{Error, Tried};
 use crate::forks::{Kept, Process};
@@ -35,15 +33,12 @@ use crate::realtime;
 use crate::registry::{Registry, Shared, Strangers, Token};
 use crate::section::{OwnSection, PeerSection};
 use crate::segment::{self, Segment, SmemMember};
+use crate::slot::{new_epoch, take_slot};
 
 /// Longest time that attaching waits for participants that do not answer, in nanoseconds.
 pub const HANDSHAKE_NS_MAX: u64 = 500_000_000;
 /// Shortest time that attaching gives present participants to answer, even when polling, in nanoseconds.
 pub const HANDSHAKE_NS_MIN: u64 = 50_000_000;
-/// Pause between attempts to get a slot, in nanoseconds.
-const SLOT_PAUSE_NS: u64 = 2_000_000;
-/// The unit of epochs is 2 to this power nanoseconds.
-const EPOCH_SHIFT: u32 = 16;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// How to attach.
@@ -386,55 +381,6 @@ fn check_user(plan: &Plan<'_>, domain: u16) -> Result<(), Error> {
     }
 }
 
-/// Takes a slot of the domain: the global participant number and the socket that holds its name.
-fn take_slot(options: &Options, domain: u16, names: &Names) -> Result<(u16, Kept), Error> {
-    let plan = options.plan;
-    let of_domain = &plan.domains[usize::from(domain)];
-    let (first, slots) = (plan.first_participant(domain), of_domain.participants);
-    let wanted = match options.slot {
-        Some(slot) if slot >= slots => {
-            return Err(Error::NoSuchSlot { domain: of_domain.name.to_owned(), slot, slots });
-        }
-        Some(slot) => first + slot..first + slot + 1,
-        None => first..first + slots,
-    };
-    loop {
-        let mut foreign = Vec::new();
-        for number in wanted.clone() {
-            let name = names.participant(number);
-            if let Some(slot) = claim(&name)? {
-                return Ok((number, slot));
-            }
-            match call(&name)? {
-                Answer::Connected(_, holder) if !holder.may_attach(of_domain) => foreign.push((name, holder.uid)),
-                _ => (),
-            }
-        }
-        let hopeless = foreign.len() == wanted.len();
-        if hopeless || options.deadline.passed() {
-            let full = Error::DomainFull { domain: of_domain.name.to_owned(), slots };
-            return Err(foreign.pop().map_or(full, |(name, uid)| Error::NameForeign { name, uid }));
-        }
-        std::thread::sleep(Duration::from_nanos(SLOT_PAUSE_NS));
-    }
-}
-
-/// An epoch that no earlier holder of any slot had that this process, or another before it, has held.
-fn new_epoch() -> u32 {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    let tick = || (boot_ns() >> EPOCH_SHIFT) as u32;
-    let claimed_at = tick();
-    loop {
-        let now = tick();
-        let last = LAST.load(Ordering::SeqCst);
-        let fresh = now != 0 && now != claimed_at && now != last;
-        if fresh && LAST.compare_exchange(last, now, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-            return now;
-        }
-        std::thread::sleep(Duration::from_nanos(1 << EPOCH_SHIFT));
-    }
-}
-
 fn prepare(section: &OwnSection, memory: Memory) -> Result<(), Error> {
     if memory == Memory::Lock {
         section.mapping().lock().map_err(|errno| realtime::locking_refused("locking the section", errno))?;
@@ -484,21 +430,4 @@ fn new_shared(
     }
     shared.lock().watch_listener(&shared);
     Ok(shared)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn epochs_differ() {
-        let begin = (boot_ns() >> EPOCH_SHIFT) as u32;
-        let mut epochs = vec![begin];
-        for _ in 0..50 {
-            epochs.push(new_epoch());
-        }
-        epochs.sort_unstable();
-        epochs.dedup();
-        assert_eq!(epochs.len(), 51);
-    }
 }

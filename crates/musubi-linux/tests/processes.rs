@@ -294,10 +294,12 @@ fn a_foreign_user_is_kept_out() {
     assert!(control.peers().is_empty());
     foreign.ask("leave");
     // It lies about its plan, which is ours but for the users: now the Master refuses.
-    let answer = foreign.ask(&format!("attach 1 {instance} two 2000"));
-    assert!(answer.contains("refused user 65534"), "{answer}");
+    for _ in 0..50 {
+        let answer = foreign.ask(&format!("attach 1 {instance} two 2000"));
+        assert!(answer.contains("refused user 65534"), "{answer}");
+    }
     assert!(control.peers().is_empty());
-    assert!(control.strangers().refused > 0);
+    assert!(control.strangers().refused >= 50);
 }
 
 #[test]

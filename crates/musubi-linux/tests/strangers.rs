@@ -16,7 +16,8 @@ use musubi_linux::{Direction, Participant};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, recvmsg, sendmsg, socket, socketpair,
+    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect, listen, recvmsg, sendmsg, socket,
+    socket_with, socketpair,
 };
 use system::*;
 
@@ -192,7 +193,7 @@ fn try_everything(fd: &OwnedFd, bytes: usize) {
 struct Forged {
     instance: String,
     party: Party,
-    _name: OwnedFd,
+    name: OwnedFd,
 }
 
 /// What is wrong with a section.
@@ -219,7 +220,7 @@ impl Forged {
         listen(&name, 64).unwrap();
         let section_bytes = layout::section_bytes(&PLAN, GATEWAY).unwrap();
         let party = Party { hash: PLAN.hash, participant: 1, domain: GATEWAY, epoch: 5, section_bytes };
-        Forged { instance: instance.to_owned(), party, _name: name }
+        Forged { instance: instance.to_owned(), party, name }
     }
 
     fn section(&self, flaw: Flaw) -> OwnedFd {
@@ -386,4 +387,34 @@ fn a_peer_has_few_connections_and_one_life() {
             packet.is_none()
         });
     }
+}
+
+#[test]
+fn whoever_is_busy_is_called_again() {
+    let instance = instance();
+    let forged = Forged::new(&instance);
+    // Nobody takes calls and the queue is full, as with a stopped participant that many have called.
+    let path = Names::new(PLAN.name, Some(&instance)).unwrap().participant(1);
+    let address = SocketAddrUnix::new_abstract_name(path.as_bytes()).unwrap();
+    let mut queued = Vec::new();
+    loop {
+        let caller = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK, None).unwrap();
+        match connect(&caller, &address) {
+            Ok(()) => queued.push(caller),
+            Err(errno) => break assert_eq!(errno, rustix::io::Errno::AGAIN),
+        }
+    }
+    let control = Participant::attach(options(CONTROL, &instance)).unwrap();
+    assert!(control.peers().is_empty());
+    for _ in queued {
+        accept(&forged.name).unwrap();
+    }
+    // It is called again; it dies before it answers, and is called once more.
+    drop(accept(&forged.name).unwrap());
+    let call = accept(&forged.name).unwrap();
+    let hello = take(&call).map(|(message, _)| message);
+    assert!(matches!(hello, Some(Message::Hello(party)) if party.epoch == control.epoch()), "{hello:?}");
+    let section = forged.section(Flaw::None);
+    post(&call, &Message::Welcome(forged.party).bytes(), &[section.as_fd()]);
+    eventually("the peer", || control.peers().len() == 1);
 }
