@@ -101,6 +101,8 @@ impl State {
             self.gone_seen = gone;
             self.loss_unreported = true;
         }
+        // A last look: an event that the former receiver raised before it went is not lost with it.
+        self.core.poll();
         let changed = identity(&receiver) != identity(&self.link);
         if changed || receiver.is_none() {
             self.core.set_receiver(receiver.as_ref().map(extended), start);
@@ -353,9 +355,15 @@ impl SendingEndTrait for SendingEnd {
 
     #[inline]
     fn allocate(&self, deadline: Deadline) -> Result<Loan<'_>, Error> {
-        let allocated = self.wait_until(deadline, |state| match state.core.allocate() {
-            Ok(loan) => Some(loan),
-            Err(_) => None,
+        let mut refused = false;
+        let allocated = self.wait_until(deadline, |state| {
+            // Counted as refused once, however often the wait looks.
+            if refused && !state.core.poll().block {
+                return None;
+            }
+            let loan = state.core.allocate().ok();
+            refused = loan.is_none();
+            loan
         });
         match allocated {
             Err(Error::Timeout) if deadline == Deadline::Poll => Err(Error::NoBlock),
