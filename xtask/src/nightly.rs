@@ -1,10 +1,13 @@
 //! The checkers that need a nightly compiler: Miri and ThreadSanitizer.
 //!
 //! What you may rely on: they are skipped only where the nightly toolchain cannot be had.
+//!
+//! How it works: Miri interprets one test after the other on one core, so the tests are dealt out to as many of it as
+//! there are cores. Documentation tests run natively only.
 
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use crate::runner::{Context, Verdict};
 
@@ -45,13 +48,41 @@ pub fn miri(context: &Context) -> Result<Verdict> {
             return Ok(Verdict::skipped(reason));
         }
     }
+    let listing = context.must(miri_command(context).args(["--", "--list"]))?;
+    let groups = deal(test_names(&listing), std::thread::available_parallelism().map_or(1, usize::from));
+    let mut verdict = Verdict::default();
+    std::thread::scope(|scope| {
+        let run = |names: Vec<String>| context.run(miri_command(context).args(["--", "--exact"]).args(names));
+        let runs: Vec<_> = groups.into_iter().map(|names| scope.spawn(move || run(names))).collect();
+        for handle in runs {
+            let output = handle.join().map_err(|_| anyhow!("a thread of this program panicked"))??;
+            verdict.add(Verdict::of_tests(&output));
+        }
+        Ok(verdict)
+    })
+}
+
+/// Property tests look into the real directory and at the real clock.
+fn miri_command(context: &Context) -> Command {
     let mut cargo = context.cargo_nightly();
-    // Property tests look into the real directory and at the real clock.
+    cargo.args(["miri", "test", "-p", "musubi-core", "--tests", "--target-dir"]).arg(context.target.join("miri"));
+    cargo.env("MIRIFLAGS", "-Zmiri-disable-isolation");
     cargo
-        .args(["miri", "test", "-p", "musubi-core", "--target-dir"])
-        .arg(context.target.join("miri"))
-        .env("MIRIFLAGS", "-Zmiri-disable-isolation");
-    Ok(Verdict::of_tests(&context.run(&mut cargo)?))
+}
+
+/// The names in what a test program lists (`path::name: test`).
+fn test_names(listing: &str) -> Vec<String> {
+    listing.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
+/// Deals the names out to this many groups, fewer if there are fewer names.
+fn deal(names: Vec<String>, groups: usize) -> Vec<Vec<String>> {
+    let groups = groups.clamp(1, names.len().max(1));
+    let mut dealt = vec![Vec::new(); groups];
+    for (number, name) in names.into_iter().enumerate() {
+        dealt[number % groups].push(name);
+    }
+    dealt
 }
 
 /// Step: the tests with real threads under ThreadSanitizer.
@@ -70,4 +101,18 @@ pub fn tsan(context: &Context) -> Result<Verdict> {
     }
     cargo.env("RUSTFLAGS", "-Zsanitizer=thread").env("TSAN_OPTIONS", "halt_on_error=1");
     Ok(Verdict::of_tests(&context.run(&mut cargo)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_test_is_dealt_to_one_group() {
+        let names = test_names("a::b: test\nc: test\nd: benchmark\ne: test\n\n3 tests, 1 benchmark\n");
+        assert_eq!(names, ["a::b", "c", "e"]);
+        assert_eq!(deal(names.clone(), 2), [vec!["a::b".to_owned(), "e".to_owned()], vec!["c".to_owned()]]);
+        assert_eq!(deal(names, 9).len(), 3);
+        assert_eq!(deal(Vec::new(), 2), [Vec::<String>::new()]);
+    }
 }
