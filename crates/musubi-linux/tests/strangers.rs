@@ -13,6 +13,7 @@ use musubi_core::layout::{self, header, tx};
 use musubi_linux::message::{self, Message, Party, Refusal};
 use musubi_linux::names::Names;
 use musubi_linux::{Direction, Participant};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -157,6 +158,7 @@ fn a_section_can_only_be_read() {
 
 /// Every way to write that a holder of the descriptor has.
 fn try_everything(fd: &OwnedFd, bytes: usize) {
+    use rustix::event::{PollFd, PollFlags, poll};
     use rustix::fs::{FallocateFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate};
     use rustix::io::{Errno, pwrite};
     use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect};
@@ -268,6 +270,14 @@ impl Forged {
         post(&socket, &Message::Hello(self.party).bytes(), &[section.as_fd()]);
         let answer = take(&socket).map(|(message, _)| message);
         (socket, answer)
+    }
+
+    /// Takes the next call, which must come soon.
+    fn next_call(&self) -> OwnedFd {
+        let soon = rustix::time::Timespec { tv_sec: 5, tv_nsec: 0 };
+        let mut fds = [PollFd::new(&self.name, PollFlags::IN)];
+        assert_eq!(poll(&mut fds, Some(&soon)).unwrap(), 1, "nobody called");
+        accept(&self.name).unwrap()
     }
 
     /// Becomes a peer.
@@ -407,11 +417,11 @@ fn whoever_is_busy_is_called_again() {
     let control = Participant::attach(options(CONTROL, &instance)).unwrap();
     assert!(control.peers().is_empty());
     for _ in queued {
-        accept(&forged.name).unwrap();
+        forged.next_call();
     }
     // It is called again; it dies before it answers, and is called once more.
-    drop(accept(&forged.name).unwrap());
-    let call = accept(&forged.name).unwrap();
+    drop(forged.next_call());
+    let call = forged.next_call();
     let hello = take(&call).map(|(message, _)| message);
     assert!(matches!(hello, Some(Message::Hello(party)) if party.epoch == control.epoch()), "{hello:?}");
     let section = forged.section(Flaw::None);
