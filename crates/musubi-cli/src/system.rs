@@ -1,6 +1,7 @@
-//! Which system a command is about: its description, the run of it, and its channels by name.
+//! Which system a command is about: its description, the run of it, its channels by name; and times in options.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::ValueHint;
 use musubi_core::plan::Plan;
@@ -67,4 +68,13 @@ fn fifo_names(plan: &Plan<'_>) -> String {
         return "none".to_owned();
     }
     plan.fifos.iter().map(|fifo| fifo.name).collect::<Vec<_>>().join(", ")
+}
+
+/// A duration written as a number of seconds, for options.
+///
+/// # Errors
+/// What is wrong with the number.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(value).map_err(|error| error.to_string())
 }

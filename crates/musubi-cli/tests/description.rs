@@ -84,7 +84,6 @@ fn generate_into_a_file_fails_with_its_name() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("file");
     std::fs::write(&out, "").unwrap();
-    let said =
-        text(&expect(musubi(&["generate"]).arg(example("system.toml")).arg("--out").arg(&out), 1).stderr);
+    let said = text(&expect(musubi(&["generate"]).arg(example("system.toml")).arg("--out").arg(&out), 1).stderr);
     assert!(said.contains("cannot write") && said.contains("file"), "{said}");
 }

@@ -172,6 +172,25 @@ fn nobody_at_the_other_side_ends_with_the_timeout() {
     }
 }
 
+/// The receiver's successor finds the end mark where it expects the beginning, and must not take it for a stream.
+#[test]
+fn the_rest_of_a_stream_is_no_stream() {
+    let system = System::new();
+    let (mut sender, mut receiver) = begun(&system);
+    let stopped = |process: &Process, name: &str| {
+        let id = process.0.id().to_string();
+        assert!(std::process::Command::new("kill").args([name, &id]).status().unwrap().success());
+    };
+    stopped(&receiver, "-STOP");
+    drop(sender.0.stdin.take());
+    std::thread::sleep(Duration::from_millis(200));
+    receiver.kill();
+    let mut successor = system.start(&["recv", "upwards", "--timeout", "0.5"]);
+    assert_eq!(sender.end().0, 1, "nothing was confirmed");
+    let (code, _, said) = successor.end();
+    assert_eq!(code, 1, "{said}");
+}
+
 #[test]
 fn two_receivers_of_one_place_are_refused() {
     let system = System::new();

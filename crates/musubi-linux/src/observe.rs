@@ -29,6 +29,16 @@ pub struct Observer {
     plan: &'static Plan<'static>,
     names: Names,
     seen: Vec<Observed>,
+    silent: Vec<Silent>,
+}
+
+/// A slot whose holder lives but did not answer: it is stopped, or has just started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silent {
+    /// Global number of the participant.
+    pub participant: u16,
+    /// Its process, 0 if not visible from here.
+    pub pid: i32,
 }
 
 /// One participant seen from outside.
@@ -49,21 +59,25 @@ impl Observer {
     /// [`Error::Plan`], [`Error::Instance`].
     pub fn new(plan: &'static Plan<'static>, instance: Option<&str>) -> Result<Observer, Error> {
         plan.check().map_err(|_| Error::Plan)?;
-        Ok(Observer { plan, names: Names::new(plan.name, instance)?, seen: Vec::new() })
+        Ok(Observer { plan, names: Names::new(plan.name, instance)?, seen: Vec::new(), silent: Vec::new() })
     }
 
-    /// Finds who is there now: asks those not known yet, forgets those who have died. One that does not answer until
-    /// the deadline is left out.
+    /// Finds who is there now: asks those not known yet, forgets those who have died. Those that do not answer until
+    /// the deadline are [`Observer::silent`].
     ///
     /// # Errors
     /// [`Error::PlanMismatch`] if a participant runs another plan; [`Error::Refused`] if we may not look.
     pub fn refresh(&mut self, deadline: Deadline) -> Result<(), Error> {
         self.seen.retain(Observed::alive);
+        self.silent.clear();
         let known: Vec<u16> = self.seen.iter().map(|seen| seen.section.participant()).collect();
+        // All are asked before the first answer is waited for, so that a silent one costs the others no time.
+        let mut asked = Vec::new();
         for number in (0..self.plan.participants()).filter(|number| !known.contains(number)) {
-            if let Some(seen) = self.ask(number, deadline)? {
-                self.seen.push(seen);
-            }
+            asked.extend(self.ask(number)?);
+        }
+        for question in asked {
+            self.hear(question, deadline)?;
         }
         self.seen.sort_by_key(|seen| seen.section.participant());
         Ok(())
@@ -74,12 +88,18 @@ impl Observer {
         &self.seen
     }
 
+    /// The slots whose holders did not answer at the last look, by number.
+    pub fn silent(&self) -> &[Silent] {
+        &self.silent
+    }
+
     /// The living participants that hold an end of a channel; at most one unless one of them claims what is not so.
     pub fn holders(&self, fifo: u16, direction: Direction) -> impl Iterator<Item = &Observed> {
         self.seen.iter().filter(move |seen| seen.holds(fifo, direction))
     }
 
-    fn ask(&self, number: u16, deadline: Deadline) -> Result<Option<Observed>, Error> {
+    /// Asks the holder of a slot for its section; `None` if there is none that may be there.
+    fn ask(&self, number: u16) -> Result<Option<Question>, Error> {
         let Answer::Connected(socket, credentials) = call(&self.names.participant(number))? else { return Ok(None) };
         if !self.is_theirs(number, &credentials) {
             return Ok(None);
@@ -92,10 +112,22 @@ impl Observer {
         let pid = credentials.pid;
         let mut connection = Connection::new(socket, Stage::Observer, credentials, now_ns());
         connection.send(Outgoing { message: Message::Observe { hash: self.plan.hash }, fd: None });
-        let Some((party, fd)) = self.answer(number, &connection, deadline)? else { return Ok(None) };
-        let fits = party.participant == number && self.plan.domain_of(number) == Some(party.domain);
-        let section = if fits { PeerSection::adopt(self.plan, &fd, party) } else { None };
-        Ok(section.map(|section| Observed { section, pid, connection, pidfd }))
+        Ok(Some(Question { number, pid, connection, pidfd }))
+    }
+
+    /// Takes the answer in.
+    fn hear(&mut self, question: Question, deadline: Deadline) -> Result<(), Error> {
+        let Question { number, pid, connection, pidfd } = question;
+        match self.answer(number, &connection, deadline)? {
+            Heard::Section(party, fd) => {
+                let fits = party.participant == number && self.plan.domain_of(number) == Some(party.domain);
+                let section = if fits { PeerSection::adopt(self.plan, &fd, party) } else { None };
+                self.seen.extend(section.map(|section| Observed { section, pid, connection, pidfd }));
+            }
+            Heard::Silence => self.silent.push(Silent { participant: number, pid }),
+            Heard::Nonsense => {}
+        }
+        Ok(())
     }
 
     /// Whether the holder of a slot's name is a user that may be there.
@@ -104,18 +136,19 @@ impl Observer {
         domain.is_some_and(|domain| credentials.may_attach(domain)) || rustix::process::geteuid().is_root()
     }
 
-    fn answer(&self, number: u16, of: &Connection, deadline: Deadline) -> Result<Option<(Party, OwnedFd)>, Error> {
+    fn answer(&self, number: u16, of: &Connection, deadline: Deadline) -> Result<Heard, Error> {
         loop {
             match of.receive() {
-                Incoming::Message(Message::Welcome(party), Some(fd)) => return Ok(Some((party, fd))),
+                Incoming::Message(Message::Welcome(party), Some(fd)) => return Ok(Heard::Section(party, fd)),
                 Incoming::Message(Message::Refuse { reason, hash }, None) => {
                     return Err(self.refused(number, reason, hash));
                 }
                 Incoming::Nothing if wait_readable(of, deadline) => (),
+                Incoming::Nothing => return Ok(Heard::Silence),
                 Incoming::Garbage(crate::message::Garbage::Version) => {
                     return Err(Error::VersionMismatch { participant: number });
                 }
-                _ => return Ok(None),
+                _ => return Ok(Heard::Nonsense),
             }
         }
     }
@@ -126,6 +159,21 @@ impl Observer {
             other => Error::Refused { participant, reason: other.words() },
         }
     }
+}
+
+/// A participant that was asked for its section.
+struct Question {
+    number: u16,
+    pid: i32,
+    connection: Connection,
+    pidfd: Option<OwnedFd>,
+}
+
+/// What came back.
+enum Heard {
+    Section(Party, OwnedFd),
+    Silence,
+    Nonsense,
 }
 
 impl Observed {

@@ -1,4 +1,97 @@
-//! `musubi status`: a running system from outside.
+//! `musubi status`: the participants and channels of a running system, from outside.
+//!
+//! What you may rely on: nothing is written to the system and no slot of it is taken. Every figure is what the
+//! participants themselves have written; one that is hostile may lie about itself.
+//!
+//! How it works: [`reading`] copies the figures out of the sections, [`report`] makes a report of two readings, which
+//! [`table`] shows to a person and serde to a program (docs/status.md).
+
+mod reading;
+mod report;
+mod table;
+
+use std::time::Duration;
+
+use musubi_linux::names::{INSTANCE_DEFAULT, INSTANCE_VARIABLE};
+use musubi_linux::{Deadline, Observer};
+
+use crate::output;
+use crate::system::{System, seconds};
+use reading::Reading;
+use report::Report;
+
+/// What to look at, and how often.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {}
-pub fn run(_: &Arguments) -> anyhow::Result<()> { anyhow::bail!("not written yet") }
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    system: System,
+    /// Print JSON for programs (docs/status.md); with --watch, one line a report
+    #[arg(long)]
+    json: bool,
+    /// Look again and again until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+    /// Time between the two looks that rates are computed from, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
+    interval: Duration,
+}
+
+const EXAMPLES: &str = "\
+Looks at the memory of the running participants, read-only. Where nobody runs, it says so, and the exit code is 0 \
+too. Only users that the description lets attach may look.
+
+Examples:
+  musubi status --system examples/system.toml
+  musubi status --system examples/system.toml --watch --interval 1
+  musubi status --system examples/system.toml --json";
+
+/// Longest wait for the participants' answers.
+const ANSWER_WAIT: Duration = Duration::from_millis(250);
+/// Moves to the upper left corner, and clears what is below the cursor.
+const HOME: &str = "\x1b[H";
+const CLEAR_LINE: &str = "\x1b[K\n";
+const CLEAR_BELOW: &str = "\x1b[J";
+
+/// Looks and prints.
+///
+/// # Errors
+/// A participant runs another description, or we may not look.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let plan = arguments.system.plan()?;
+    let mut observer = Observer::new(plan, arguments.system.instance.as_deref())?;
+    let instance = instance(arguments);
+    let mut look = || -> anyhow::Result<Reading> {
+        observer.refresh(Deadline::after(ANSWER_WAIT))?;
+        Ok(Reading::take(plan, &observer))
+    };
+    let mut before = look()?;
+    loop {
+        if before.is_empty() && !arguments.watch {
+            return show(arguments, &Report::new(plan, &instance, &before, &before));
+        }
+        std::thread::sleep(arguments.interval);
+        let now = look()?;
+        show(arguments, &Report::new(plan, &instance, &before, &now))?;
+        if !arguments.watch {
+            return Ok(());
+        }
+        before = now;
+    }
+}
+
+/// The instance as the port chooses it.
+fn instance(arguments: &Arguments) -> String {
+    let from_environment = || std::env::var(INSTANCE_VARIABLE).ok().filter(|name| !name.is_empty());
+    arguments.system.instance.clone().or_else(from_environment).unwrap_or_else(|| INSTANCE_DEFAULT.to_owned())
+}
+
+fn show(arguments: &Arguments, report: &Report<'_>) -> anyhow::Result<()> {
+    let text = match (arguments.json, arguments.watch) {
+        (true, true) => serde_json::to_string(report)? + "\n",
+        (true, false) => serde_json::to_string_pretty(report)? + "\n",
+        (false, true) => HOME.to_owned() + &table::render(report).replace('\n', CLEAR_LINE) + CLEAR_BELOW,
+        (false, false) => table::render(report),
+    };
+    output::print(&text)
+}

@@ -22,7 +22,7 @@ use musubi_core::plan::Plan;
 use musubi_linux::{Deadline, Error, Participant};
 
 use crate::failure::Failure;
-use crate::system::{self, System};
+use crate::system::{self, System, seconds};
 
 /// Longest wait for a free place in the domain, unless the user sets a shorter one.
 const SLOT_WAIT: Duration = Duration::from_secs(5);
@@ -37,12 +37,6 @@ pub struct Stream {
     /// Longest wait for the other side to start, in seconds, such as 10 or 0.5 [default: forever]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
-}
-
-/// A duration written as seconds.
-fn seconds(text: &str) -> Result<Duration, String> {
-    let value: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(value).map_err(|error| error.to_string())
 }
 
 impl Stream {
