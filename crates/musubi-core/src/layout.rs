@@ -230,6 +230,11 @@ impl Shape {
         tx::WORDS + index * (self.stride_bytes / 4)
     }
 
+    /// Payload bytes that share the cache line of the announcement.
+    pub const fn first_line_bytes(&self) -> u32 {
+        LINE_BYTES - slot::PAYLOAD * 4
+    }
+
     /// Byte offset of a block's payload from the start of the transmit end. `block` must be below `blocks`.
     pub const fn payload(&self, block: u32) -> u32 {
         (self.slot(block) + slot::PAYLOAD) * 4

@@ -13,9 +13,9 @@
 //! loom a fence stands between the two.
 
 #[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
+pub(crate) use core::sync::atomic::{AtomicU32, Ordering, fence};
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// A place where a memory order matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,17 @@ pub(crate) fn release(site: Site) -> Ordering {
     if weakened(site) { Ordering::Relaxed } else { Ordering::Release }
 }
 
+/// [`store_then_look`] for a word that another core polls. A store and a fence, not one exchange: where the line has to
+/// come over first, this store then leaves the store buffer together with those before it, and the poller cannot take
+/// the line away in between.
+#[inline(always)]
+pub(crate) fn store_polled_then_look(word: &AtomicU32, value: u32, site: Site) {
+    word.store(value, Ordering::Release);
+    if !weakened(site) {
+        fence(Ordering::SeqCst);
+    }
+}
+
 /// Stores so that a following [`load_after_look`] is not taken before the store is seen by others.
 #[inline(always)]
 pub(crate) fn store_then_look(word: &AtomicU32, value: u32, site: Site) {
@@ -105,7 +116,7 @@ pub(crate) fn store_then_look(word: &AtomicU32, value: u32, site: Site) {
     {
         word.store(value, Ordering::Release);
         if !weakened(site) {
-            loom::sync::atomic::fence(Ordering::SeqCst);
+            fence(Ordering::SeqCst);
         }
     }
 }
@@ -119,7 +130,7 @@ pub(crate) fn store_return_then_look(word: &AtomicU32, value: u32) {
     {
         word.store(value, release(Site::PublishReturn));
         if !weakened(Site::RaiseThenLook) {
-            loom::sync::atomic::fence(Ordering::SeqCst);
+            fence(Ordering::SeqCst);
         }
     }
 }
@@ -136,7 +147,7 @@ pub(crate) fn advance_then_look(word: &AtomicU32, site: Site) {
     {
         word.fetch_add(1, Ordering::AcqRel);
         if !weakened(site) {
-            loom::sync::atomic::fence(Ordering::SeqCst);
+            fence(Ordering::SeqCst);
         }
     }
 }

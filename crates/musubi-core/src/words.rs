@@ -102,6 +102,12 @@ impl<'m> OwnWords<'m> {
         sync::store_then_look(self.word(index), value, site);
     }
 
+    /// [`OwnWords::publish_then_look`] for a word that a peer polls.
+    #[inline(always)]
+    pub fn publish_polled_then_look(&self, index: u32, value: u32, site: Site) {
+        sync::store_polled_then_look(self.word(index), value, site);
+    }
+
     /// Stores a return entry: publishes that the payload was read, and keeps a following [`PeerWords::look`] from
     /// being taken earlier.
     #[inline(always)]
@@ -222,6 +228,7 @@ impl<'m> PeerWords<'m> {
     }
 
     /// Copies bytes out, each read once. The result is whatever the peer had there: a claim.
+    #[inline]
     pub fn copy_bytes(&self, offset: u32, into: &mut [u8]) {
         let from = self.bytes_at(offset, into.len() as u32);
         copy_volatile(from, into);
@@ -229,7 +236,20 @@ impl<'m> PeerWords<'m> {
 }
 
 /// Copies from memory that another party may write, with volatile reads of 8 bytes where alignment allows.
+#[inline]
 fn copy_volatile(from: *const u8, into: &mut [u8]) {
+    if let Ok(word) = <&mut [u8; 4]>::try_from(&mut *into)
+        && from.cast::<u32>().is_aligned()
+    {
+        // SAFETY: `copy_bytes` checked that four bytes lie inside the view; the address is aligned.
+        *word = unsafe { from.cast::<u32>().read_volatile() }.to_ne_bytes();
+        return;
+    }
+    copy_volatile_bulk(from, into);
+}
+
+/// [`copy_volatile`] of any length and alignment.
+fn copy_volatile_bulk(from: *const u8, into: &mut [u8]) {
     let head = from.align_offset(8).min(into.len());
     let (first, rest) = into.split_at_mut(head);
     for (index, byte) in first.iter_mut().enumerate() {

@@ -3,6 +3,8 @@
 //! What you may rely on: each function does its one thing or says which permission is missing and what the limit is
 //! now. None is needed for correctness.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, getrlimit};
@@ -42,12 +44,23 @@ pub fn pin_to_core(core: usize) -> Result<(), Error> {
     if core >= CpuSet::MAX_CPU {
         return Err(no_such_core(core));
     }
+    if cores().len() > 1 {
+        PINNED_BY_CHOICE.store(true, Ordering::Relaxed);
+    }
     let mut set = CpuSet::new();
     set.set(core);
     match sched_setaffinity(None, &set) {
         Err(Errno::INVAL) => Err(no_such_core(core)),
         done => done.tried("choosing a processor"),
     }
+}
+
+/// Set once a thread of this process took one processor of several by [`pin_to_core`].
+static PINNED_BY_CHOICE: AtomicBool = AtomicBool::new(false);
+
+/// Whether a single allowed processor is this process's own choice, so that a peer may well run on another one.
+pub(crate) fn pinned_by_choice() -> bool {
+    PINNED_BY_CHOICE.load(Ordering::Relaxed)
 }
 
 /// The processors that this thread may run on.
@@ -130,10 +143,10 @@ mod tests {
     #[test]
     fn a_thread_can_be_pinned() {
         std::thread::spawn(|| {
-            let core = cores()[0];
+            let (core, several) = (cores()[0], cores().len() > 1);
             pin_to_core(core).unwrap();
             assert_eq!(cores(), [core]);
-            assert!(!crate::futex::spin_allowed());
+            assert_eq!(crate::futex::spin_allowed(), several, "one processor by choice, not by necessity");
         })
         .join()
         .unwrap();

@@ -26,7 +26,7 @@ use crate::coherence::Hints;
 use crate::doorbell::LinkDoorbell;
 use crate::end::End;
 use crate::links::{INCARNATIONS_MAX, RxLinks, RxSender};
-use crate::sleep::{Sleep, Spin};
+use crate::sleep::{Sleep, Spin, stream_pause};
 
 /// The receiving end of a FIFO channel.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl State {
     }
 
     /// Takes note of senders that came or went.
-    #[inline]
+    #[inline(always)]
     fn follow(&mut self) {
         if self.version != Some(self.links.version()) {
             self.apply_links();
@@ -159,7 +159,7 @@ impl State {
         asleep | if self.armed { waiting::ARMED } else { 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn ready(&mut self) -> bool {
         self.follow();
         if self.lanes.front().is_some_and(|front| front.retired && front.core.is_drained()) {
@@ -169,7 +169,7 @@ impl State {
     }
 
     /// [`State::ready`] as the end of a wait, which takes an event.
-    #[inline]
+    #[inline(always)]
     fn take_ready(&mut self) -> Option<()> {
         let ready = self.ready();
         if let Some(front) = self.lanes.front_mut() {
@@ -178,9 +178,20 @@ impl State {
         ready.then_some(())
     }
 
-    #[inline]
+    /// The next message and the tag of its sender's incarnation.
+    #[inline(always)]
     fn dequeue(&mut self) -> Result<(Received<'static>, u16), Error> {
         self.follow();
+        if let Some(front) = self.lanes.front_mut().filter(|front| !front.retired) {
+            let doorbell = LinkDoorbell { socket: front.sender.doorbell.as_deref() };
+            return front.core.dequeue(&MonotonicClock, &doorbell).map(|received| (received, front.tag));
+        }
+        self.dequeue_retired()
+    }
+
+    /// [`State::dequeue`] from senders that are gone, until one is left behind that lives.
+    #[cold]
+    fn dequeue_retired(&mut self) -> Result<(Received<'static>, u16), Error> {
         for _ in 0..=INCARNATIONS_MAX {
             let Some(front) = self.lanes.front_mut() else { return Err(Error::Empty) };
             let doorbell = LinkDoorbell { socket: front.sender.doorbell.as_deref() };
@@ -196,7 +207,21 @@ impl State {
         Err(Error::Empty)
     }
 
+    #[inline(always)]
     fn free<'r>(&mut self, mut received: Received<'r>) -> Result<(), Received<'r>> {
+        if let Some(front) = self.lanes.front_mut() {
+            let doorbell = LinkDoorbell { socket: front.sender.doorbell.as_deref() };
+            match front.core.free(received, &doorbell) {
+                Err(other) => received = other,
+                freed => return freed,
+            }
+        }
+        self.free_former(received)
+    }
+
+    /// [`State::free`] of a block that is not the front sender's.
+    #[cold]
+    fn free_former<'r>(&mut self, mut received: Received<'r>) -> Result<(), Received<'r>> {
         for lane in self.lanes.iter_mut().chain(&mut self.former) {
             let doorbell = LinkDoorbell { socket: lane.sender.doorbell.as_deref() };
             match lane.core.free(received, &doorbell) {
@@ -260,7 +285,7 @@ impl ReceivingEnd {
         ReceivingEnd { state: RefCell::new(Some(state)), spin, shelf }
     }
 
-    #[inline]
+    #[inline(always)]
     fn state(&self) -> RefMut<'_, State> {
         RefMut::map(self.state.borrow_mut(), |state| match state {
             Some(state) => state,
@@ -363,6 +388,39 @@ impl ReceivingEnd {
         self.spin
     }
 
+    /// [`ReceivingEndTrait::wait`] when nothing was ready at the first look.
+    fn wait_longer(&self, deadline: Deadline) -> Result<(), Error> {
+        let mut look = || self.state().take_ready();
+        self.report_loss()?;
+        if deadline == Deadline::Poll {
+            return Err(Error::Timeout);
+        }
+        if self.stream_ran_dry() {
+            stream_pause();
+        }
+        if self.spin.until(deadline, &mut look).is_some() {
+            return Ok(());
+        }
+        let links = self.links();
+        loop {
+            self.report_loss()?;
+            let (sleep, ready) = self.prepare_sleep();
+            let in_time = ready || sleep.sleep(links.version_word(), deadline);
+            self.finish_sleep();
+            if look().is_some() {
+                return Ok(());
+            }
+            self.report_loss()?;
+            if !in_time {
+                return Err(Error::Timeout);
+            }
+        }
+    }
+
+    fn stream_ran_dry(&self) -> bool {
+        self.state().lanes.front_mut().is_some_and(|front| front.core.stream_ran_dry())
+    }
+
     fn report_loss(&self) -> Result<(), Error> {
         let lost = std::mem::take(&mut self.state().losses);
         if lost > 0 { Err(Error::PeerGone) } else { Ok(()) }
@@ -395,33 +453,12 @@ impl ReceivingEndTrait for ReceivingEnd {
         Usage { blocks, free: 0, queued, held, connected }
     }
 
-    #[inline]
+    #[inline(always)]
     fn wait(&self, deadline: Deadline) -> Result<(), Error> {
-        let mut look = || self.state().take_ready();
-        if look().is_some() {
+        if self.state().take_ready().is_some() {
             return Ok(());
         }
-        self.report_loss()?;
-        if deadline == Deadline::Poll {
-            return Err(Error::Timeout);
-        }
-        if self.spin.until(deadline, &mut look).is_some() {
-            return Ok(());
-        }
-        let links = self.links();
-        loop {
-            self.report_loss()?;
-            let (sleep, ready) = self.prepare_sleep();
-            let in_time = ready || sleep.sleep(links.version_word(), deadline);
-            self.finish_sleep();
-            if look().is_some() {
-                return Ok(());
-            }
-            self.report_loss()?;
-            if !in_time {
-                return Err(Error::Timeout);
-            }
-        }
+        self.wait_longer(deadline)
     }
 
     fn poll_event(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
@@ -446,12 +483,12 @@ impl ReceivingEndTrait for ReceivingEnd {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&self) -> Result<Received<'_>, Error> {
         self.state().dequeue().map(|(received, _)| received)
     }
 
-    #[inline]
+    #[inline(always)]
     fn free<'r>(&self, received: Received<'r>) -> Result<(), Received<'r>> {
         self.state().free(received)
     }

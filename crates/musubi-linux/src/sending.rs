@@ -27,7 +27,7 @@ use crate::coherence::Hints;
 use crate::doorbell::LinkDoorbell;
 use crate::end::End;
 use crate::links::{TxLink, TxLinks};
-use crate::sleep::{Sleep, Spin};
+use crate::sleep::{Sleep, Spin, stream_pause};
 
 /// The sending end of a FIFO channel.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl State {
     }
 
     /// Takes note of receivers that came or went.
-    #[inline]
+    #[inline(always)]
     fn follow(&mut self) {
         if self.version != Some(self.links.version()) {
             self.apply_links();
@@ -129,7 +129,7 @@ impl State {
     }
 
     /// A receiver that was linked while we notified may have gone to sleep without seeing it.
-    #[inline]
+    #[inline(always)]
     fn ring_a_newcomer(&mut self) {
         if self.version != Some(self.links.version()) {
             self.apply_links();
@@ -175,7 +175,7 @@ impl SendingEnd {
         SendingEnd { state: RefCell::new(Some(state)), spin, shelf }
     }
 
-    #[inline]
+    #[inline(always)]
     fn state(&self) -> RefMut<'_, State> {
         RefMut::map(self.state.borrow_mut(), |state| match state {
             Some(state) => state,
@@ -325,6 +325,21 @@ impl SendingEnd {
         }
     }
 
+    /// [`SendingEndTrait::allocate`] when no block was free at the first look.
+    fn allocate_later(&self, deadline: Deadline) -> Result<Loan<'_>, Error> {
+        let allocated = self.wait_until(deadline, |state| match state.core.poll().block {
+            true => state.core.allocate().ok(),
+            false => {
+                stream_pause();
+                None
+            }
+        });
+        match allocated {
+            Err(Error::Timeout) if deadline == Deadline::Poll => Err(Error::NoBlock),
+            other => other,
+        }
+    }
+
     fn report_loss(&self) -> Result<(), Error> {
         let lost = std::mem::take(&mut self.state().loss_unreported);
         if lost { Err(Error::PeerGone) } else { Ok(()) }
@@ -353,34 +368,27 @@ impl SendingEndTrait for SendingEnd {
         Usage { blocks, free, queued, held, connected: state.link.is_some() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn allocate(&self, deadline: Deadline) -> Result<Loan<'_>, Error> {
-        let mut refused = false;
-        let allocated = self.wait_until(deadline, |state| {
-            // Counted as refused once, however often the wait looks.
-            if refused && !state.core.poll().block {
-                return None;
-            }
-            let loan = state.core.allocate().ok();
-            refused = loan.is_none();
-            loan
-        });
-        match allocated {
-            Err(Error::Timeout) if deadline == Deadline::Poll => Err(Error::NoBlock),
-            other => other,
+        let mut state = self.state();
+        state.follow();
+        if let Ok(loan) = state.core.allocate() {
+            return Ok(loan);
         }
+        drop(state);
+        self.allocate_later(deadline)
     }
 
     fn free<'l>(&self, loan: Loan<'l>) -> Result<(), Loan<'l>> {
         self.state().core.free(loan)
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue<'l>(&self, loan: Loan<'l>, bytes: u32) -> Result<(), (Error, Loan<'l>)> {
         self.state().core.enqueue(loan, bytes, &MonotonicClock)
     }
 
-    #[inline]
+    #[inline(always)]
     fn notify(&self) -> Notified {
         self.state().notify()
     }

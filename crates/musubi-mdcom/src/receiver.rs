@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, ReceivingEnd, Usage};
+use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, Usage};
 use musubi_core::fifo::Received;
 
 use crate::{Bytes, Payload, Wait};
@@ -38,9 +38,13 @@ impl<'a, A: Attachment, T> Receiver<'a, A, T> {
     ///
     /// # Errors
     /// [`Error::Timeout`]; once [`Error::PeerGone`] when a sender has gone and its messages have been dequeued.
-    #[inline]
+    #[inline(always)]
     pub fn wait(&self, wait: Wait) -> Result<(), Error> {
-        self.end.wait(wait.deadline(self.attachment))
+        match self.end.wait(Deadline::Poll) {
+            // Only who has to wait needs to know the time.
+            Err(Error::Timeout) if wait != Wait::Poll => self.end.wait(wait.deadline(self.attachment)),
+            done => done,
+        }
     }
 
     /// [`Receiver::wait`] under any executor.
@@ -55,7 +59,7 @@ impl<'a, A: Attachment, T> Receiver<'a, A, T> {
     ///
     /// # Errors
     /// [`Error::Empty`]; [`Error::PeerFault`] if the sender announced what cannot be (skipped and counted).
-    #[inline]
+    #[inline(always)]
     pub fn dequeue(&self) -> Result<Message<'_, A::Receiving, T>, Error> {
         let received = self.end.dequeue()?;
         Ok(Message { end: &self.end, received: Some(received), carries: PhantomData })
@@ -66,6 +70,10 @@ impl<'a, A: Attachment, T> Receiver<'a, A, T> {
     /// # Errors
     /// Those of [`Receiver::wait`]; [`Error::PeerFault`].
     pub fn next(&self, wait: Wait) -> Result<Message<'_, A::Receiving, T>, Error> {
+        match self.dequeue() {
+            Err(Error::Empty) => {}
+            done => return done,
+        }
         let wait = Wait::from_deadline(wait.deadline(self.attachment));
         loop {
             self.wait(wait)?;
@@ -136,13 +144,13 @@ impl<'r, E: ReceivingEnd, T> Message<'r, E, T> {
     }
 
     /// Copies payload bytes from `offset` on; gives how many there were, at most `into.len()`.
-    #[inline]
+    #[inline(always)]
     pub fn copy_to(&self, offset: u32, into: &mut [u8]) -> usize {
         self.received.as_ref().map_or(0, |received| received.copy_to(offset, into))
     }
 
     /// Address of the payload, for DMA and foreign code; what lies there is the sender's claim and may change.
-    #[inline]
+    #[inline(always)]
     pub fn address(&self) -> *const u8 {
         self.received.as_ref().map_or(core::ptr::null(), Received::address)
     }
@@ -161,7 +169,7 @@ impl<E: ReceivingEnd, T: Payload> Message<'_, E, T> {
     ///
     /// # Errors
     /// [`Error::PeerFault`] if the message is not as long as a `T`.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self) -> Result<T, Error> {
         if self.len() as usize != size_of::<T>() {
             return Err(Error::PeerFault);
@@ -185,6 +193,7 @@ impl<E: ReceivingEnd> Message<'_, E, Bytes> {
 }
 
 impl<E: ReceivingEnd, T> Drop for Message<'_, E, T> {
+    #[inline(always)]
     fn drop(&mut self) {
         if let Some(received) = self.received.take() {
             // It came from this very end, so it cannot be refused.

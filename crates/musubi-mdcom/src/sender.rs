@@ -6,7 +6,7 @@ use core::mem::size_of;
 use core::ops::{Deref, DerefMut};
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, SendingEnd, Usage};
+use musubi_core::endpoint::{Attachment, Deadline, SendingEnd, Usage};
 use musubi_core::fifo::{Loan, Notified};
 use musubi_core::plan::FilterRule;
 
@@ -47,9 +47,13 @@ impl<'a, A: Attachment, T> Sender<'a, A, T> {
     ///
     /// # Errors
     /// [`Error::NoBlock`] with [`Wait::Poll`], [`Error::Timeout`], or once [`Error::PeerGone`] after a receiver has gone.
-    #[inline]
+    #[inline(always)]
     pub fn alloc(&self, wait: Wait) -> Result<Block<'_, A::Sending, T>, Error> {
-        let loan = self.end.allocate(wait.deadline(self.attachment))?;
+        let loan = match self.end.allocate(Deadline::Poll) {
+            // Only who has to wait needs to know the time.
+            Err(Error::NoBlock) if wait != Wait::Poll => self.end.allocate(wait.deadline(self.attachment))?,
+            done => done?,
+        };
         Ok(Block { end: &self.end, loan: Some(loan), carries: PhantomData })
     }
 
@@ -68,7 +72,7 @@ impl<'a, A: Attachment, T> Sender<'a, A, T> {
     }
 
     /// Asks that the receiver be told (`mdcom_fifo_notify`); the filter decides when.
-    #[inline]
+    #[inline(always)]
     pub fn notify(&self) -> Notified {
         self.end.notify()
     }
@@ -134,6 +138,7 @@ impl<A: Attachment, T: Payload> Sender<'_, A, T> {
 }
 
 impl<'s, E: SendingEnd, T> Block<'s, E, T> {
+    #[inline(always)]
     fn enqueue_bytes(mut self, bytes: u32) -> Result<(), Rejected<Self>> {
         let Some(loan) = self.loan.take() else { return Ok(()) };
         let end = self.end;
@@ -160,7 +165,7 @@ impl<E: SendingEnd> Block<'_, E, Bytes> {
     ///
     /// # Errors
     /// With the block: [`Error::TooLong`], [`Error::Throttled`].
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(self, bytes: u32) -> Result<(), Rejected<Self>> {
         self.enqueue_bytes(bytes)
     }
@@ -171,13 +176,14 @@ impl<E: SendingEnd, T: Payload> Block<'_, E, T> {
     ///
     /// # Errors
     /// With the block: [`Error::Throttled`].
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(self) -> Result<(), Rejected<Self>> {
         self.enqueue_bytes(size_of::<T>() as u32)
     }
 }
 
 impl<E: SendingEnd, T> Drop for Block<'_, E, T> {
+    #[inline(always)]
     fn drop(&mut self) {
         if let Some(loan) = self.loan.take() {
             // The loan came from this very end, so it cannot be refused.
@@ -188,14 +194,14 @@ impl<E: SendingEnd, T> Drop for Block<'_, E, T> {
 
 impl<E: SendingEnd> Deref for Block<'_, E, Bytes> {
     type Target = [u8];
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &[u8] {
         self.memory()
     }
 }
 
 impl<E: SendingEnd> DerefMut for Block<'_, E, Bytes> {
-    #[inline]
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
         self.memory_mut()
     }
@@ -206,14 +212,14 @@ const FITS: &str = "opened with a type that fits";
 
 impl<E: SendingEnd, T: Payload> Deref for Block<'_, E, T> {
     type Target = T;
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &T {
         T::ref_from_prefix(self.memory()).map(|(value, _)| value).unwrap_or_else(|_| unreachable!("{FITS}"))
     }
 }
 
 impl<E: SendingEnd, T: Payload> DerefMut for Block<'_, E, T> {
-    #[inline]
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         T::mut_from_prefix(self.memory_mut()).map(|(value, _)| value).unwrap_or_else(|_| unreachable!("{FITS}"))
     }

@@ -1,5 +1,7 @@
 //! What each call costs (seed 000, table 4): both ends on one core, so that no cache line moves and nobody sleeps.
 
+use std::time::Duration;
+
 use musubi_linux::Participant;
 use musubi_linux::clock::now_ns;
 use musubi_mdcom::{Bytes, Mdcom, Receiver, Sender, Wait};
@@ -10,6 +12,8 @@ use super::pair::Pair;
 
 /// Calls in one sample.
 const BATCH: usize = 32;
+/// Longest wait for the two ends to find each other.
+const LINK_MAX: Duration = Duration::from_secs(10);
 /// The calls of table 4, in the order in which a batch makes them.
 const CALLS: [&str; 6] = ["alloc", "enqueue", "notify", "dequeue", "get", "free"];
 
@@ -18,6 +22,25 @@ pub(super) fn items(setup: &Setup) -> anyhow::Result<Vec<Box<dyn Item + '_>>> {
     let shared = std::rc::Rc::new(std::cell::RefCell::new(Calls::open(setup)?));
     let figure = |index| Box::new(Call { index, calls: shared.clone() }) as Box<dyn Item + '_>;
     Ok((0..CALLS.len()).map(figure).collect())
+}
+
+/// The batches without a second process.
+pub(super) fn run_alone(batches: u32) -> anyhow::Result<()> {
+    let instance = format!("calls-{}", std::process::id());
+    let (sender, receiver) = super::channels::local_pair(&instance)?;
+    let (tx, rx) = (Mdcom::init(&sender).sender("calls")?, Mdcom::init(&receiver).receiver("calls")?);
+    // Once around, so that the ends are linked.
+    tx.send(&[], Wait::Poll)?;
+    drop(rx.next(Wait::For(LINK_MAX))?);
+    let mut calls = Calls { ends: Some((tx, rx)), samples: Default::default() };
+    for _ in 0..batches {
+        calls.batch()?;
+    }
+    for (call, samples) in CALLS.iter().zip(&mut calls.samples) {
+        samples.sort_by(f64::total_cmp);
+        println!("{call}: {:.1} ns", samples.get(samples.len() / 2).copied().unwrap_or_default());
+    }
+    Ok(())
 }
 
 struct Call<'a> {

@@ -28,16 +28,15 @@ pub(super) struct Setup {
 
 impl Setup {
     pub fn attach(pair: &Pair) -> anyhow::Result<Setup> {
-        let description = musubi_config::parse("bench", DESCRIPTION).map_err(|report| anyhow!("{report}"))?;
-        let plan = description.leak();
+        let plan = plan()?;
         let (polling, sleeping) = match pair.side {
             Side::Ping => ("ping", "ping-asleep"),
             Side::Pong => ("pong", "pong-asleep"),
         };
-        let polling = attach(plan, polling, pair)?;
-        let sleeping = attach(plan, sleeping, pair)?;
+        let polling = attach(plan, polling, &pair.instance)?;
+        let sleeping = attach(plan, sleeping, &pair.instance)?;
         let both = match pair.side {
-            Side::Ping => Some(attach(plan, "local", pair)?),
+            Side::Ping => Some(attach(plan, "local", &pair.instance)?),
             Side::Pong => None,
         };
         pair.meet()?;
@@ -45,8 +44,19 @@ impl Setup {
     }
 }
 
-fn attach(plan: &'static Plan<'static>, domain: &str, pair: &Pair) -> anyhow::Result<Participant> {
-    let options = Options { instance: Some(pair.instance.clone()), ..Options::new(plan, domain) };
+fn plan() -> anyhow::Result<&'static Plan<'static>> {
+    let description = musubi_config::parse("bench", DESCRIPTION).map_err(|report| anyhow!("{report}"))?;
+    Ok(description.leak())
+}
+
+/// The two ends of the channel for the measurement of calls.
+pub(super) fn local_pair(instance: &str) -> anyhow::Result<(Participant, Participant)> {
+    let plan = plan()?;
+    Ok((attach(plan, "ping", instance)?, attach(plan, "local", instance)?))
+}
+
+fn attach(plan: &'static Plan<'static>, domain: &str, instance: &str) -> anyhow::Result<Participant> {
+    let options = Options { instance: Some(instance.to_owned()), ..Options::new(plan, domain) };
     Ok(Participant::attach(options)?)
 }
 

@@ -57,8 +57,7 @@ impl Figure {
 }
 
 impl Report {
-    pub fn new(limits: Vec<Figure>, results: Vec<Figure>) -> Report {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    pub fn new(limits: Vec<Figure>, results: Vec<Figure>, cores: usize) -> Report {
         Report { limits, results, cores }
     }
 

@@ -8,19 +8,24 @@ use musubi_linux::clock::now_ns;
 use super::pair::{Pair, Side};
 use super::{COPY_BATCH, COPY_BYTES, Item, copy_samples};
 
-/// Byte offsets in the bare pages: the two lines of the ping-pong, and the copy buffers with their turn words.
-const LINES: [usize; 2] = [1024, 1280];
+/// Byte offsets in the bare pages: the futex words, the copy buffers with their turn words, and the area from which
+/// each round of the ping-pong takes another pair of lines.
 const FUTEXES: [usize; 2] = [1536, 1792];
 const TURNS: [usize; 2] = [2048, 2304];
 const BUFFERS: usize = 8192;
+const LINES: usize = 256 << 10;
+const LINE_PAIRS: usize = 64;
+const LINE_PAIR_BYTES: usize = 4096 + 256;
 
 pub(super) fn items() -> Vec<Box<dyn Item>> {
-    vec![Box::new(CacheLine { turn: 0 }), Box::new(Futex { turn: 0 }), Box::new(Copy::new())]
+    vec![Box::new(CacheLine { turn: 0, pair: 0 }), Box::new(Futex { turn: 0 }), Box::new(Copy::new())]
 }
 
-/// Two processes hand a counter to and fro, each in a line of its own.
+/// Two processes hand a counter to and fro, each in a line of its own. How long a line takes depends on where in the
+/// chip its address is served, so the rounds use many lines.
 struct CacheLine {
     turn: u32,
+    pair: usize,
 }
 
 impl Item for CacheLine {
@@ -29,7 +34,11 @@ impl Item for CacheLine {
     }
 
     fn round(&mut self, pair: &Pair, count: u32, into: &mut Vec<f64>) -> anyhow::Result<()> {
-        let (ping, pong) = (pair.pages.word(LINES[0]), pair.pages.word(LINES[1]));
+        let lines = LINES + self.pair % LINE_PAIRS * LINE_PAIR_BYTES;
+        self.pair += 1;
+        let (ping, pong) = (pair.pages.word(lines), pair.pages.word(lines + 128));
+        self.turn = ping.load(Ordering::Acquire);
+        pair.meet()?;
         let mut before = now_ns();
         for _ in 0..count {
             self.turn = self.turn.wrapping_add(1);

@@ -29,6 +29,13 @@ pub struct Arguments {
 enum What {
     /// MDCOM channels between two processes, beside a bare cache line, futex and copy.
     Mdcom(Mdcom),
+    /// Only the six calls of table 4, in this process; for counting instructions under valgrind.
+    #[command(hide = true)]
+    Calls {
+        /// How many batches of 32.
+        #[arg(long, default_value_t = 1000)]
+        batches: u32,
+    },
     /// The second process of a measurement; started by the first.
     #[command(hide = true)]
     Peer(Peer),
@@ -73,6 +80,7 @@ const fn copy_samples(latency_samples: u32) -> u32 {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match &arguments.what {
         What::Mdcom(mdcom) => measure(mdcom),
+        What::Calls { batches } => api::run_alone(*batches),
         What::Peer(peer) => {
             let pair = Pair::join(&peer.pages, &peer.instance)?;
             go_through(&pair, peer.samples).map(drop)
@@ -136,5 +144,5 @@ fn go_through(pair: &Pair, samples: u32) -> anyhow::Result<Report> {
     }
     let mut figures = limits.iter().chain(&results).zip(samples_of).map(|(item, taken)| Figure::of(&**item, taken));
     let limits = figures.by_ref().take(limits.len()).collect();
-    Ok(Report::new(limits, figures.collect()))
+    Ok(Report::new(limits, figures.collect(), pair.cores))
 }

@@ -32,5 +32,5 @@ pub use pool::Entry;
 pub use receiver::{Received, Receiver};
 pub use sender::{Loan, Notified, Sender, SenderReady};
 
-/// Most returned blocks that one allocation takes back, so that its time is bounded.
-pub const REAP_MAX: u32 = 8;
+/// Most returned blocks that one allocation takes back, so that its time is bounded: one cache line of them.
+pub const REAP_MAX: u32 = 16;

@@ -61,6 +61,7 @@ impl<S: AsMut<[Entry]> + AsRef<[Entry]>> Pool<S> {
     }
 
     /// Takes a free block, `wanted` if that is free; it is held from now on.
+    #[inline(always)]
     pub fn take(&mut self, wanted: u32) -> Option<u32> {
         let block = if self.entry(wanted).state == FREE { wanted as u16 } else { self.first };
         if block == NONE {
@@ -73,11 +74,13 @@ impl<S: AsMut<[Entry]> + AsRef<[Entry]>> Pool<S> {
     }
 
     /// Whether the program holds this block.
+    #[inline(always)]
     pub fn is_held(&self, block: u32) -> bool {
         self.entries.as_ref().get(block as usize).is_some_and(|e| e.state == HELD)
     }
 
     /// A held block goes out at a position. Gives whether it was held.
+    #[inline(always)]
     pub fn send(&mut self, block: u32, position: u32) -> bool {
         let held = self.is_held(block);
         if held {
@@ -144,6 +147,7 @@ impl<S: AsMut<[Entry]> + AsRef<[Entry]>> Pool<S> {
         self.free += 1;
     }
 
+    #[inline(always)]
     fn unlink(&mut self, block: u16) {
         let Entry { previous, next, .. } = *self.entry_mut(block);
         match previous {

@@ -22,6 +22,11 @@ use crate::port::{Clock, Coherence, Doorbell};
 use crate::sync::Site;
 use crate::words::{OwnWords, PeerWords};
 
+/// From how many messages in a row on we call it a stream.
+const STREAM_MIN: u32 = 4;
+/// How many messages ahead a stream's lines are asked for.
+const AHEAD: u32 = 2;
+
 /// A received block in the program's hands. Its bytes are the sender's claim and may change under a hostile one, so
 /// they are copied out; give it back through [`Receiver::free`].
 #[must_use = "a received block that is not freed is lost to the sender"]
@@ -51,6 +56,7 @@ impl<'m> Received<'m> {
     }
 
     /// Copies payload bytes from `offset` on; gives how many there were, at most `into.len()`.
+    #[inline(always)]
     pub fn copy_to(&self, offset: u32, into: &mut [u8]) -> usize {
         let left = self.bytes.saturating_sub(offset) as usize;
         let count = left.min(into.len());
@@ -92,6 +98,9 @@ pub struct Receiver<'m, S, C> {
     returns: Cursor,
     held: S,
     held_count: u32,
+    last_bytes: u32,
+    /// Messages dequeued since the last look that found none.
+    run: u32,
     events_seen: u32,
     event_pending: bool,
     skip_seen: u32,
@@ -156,6 +165,8 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
             returns: start,
             held,
             held_count: 0,
+            last_bytes: 0,
+            run: 0,
             events_seen: 0,
             event_pending: false,
             skip_seen: 0,
@@ -247,7 +258,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     }
 
     /// Whether a wait has something to return for.
-    #[inline]
+    #[inline(always)]
     pub fn ready(&mut self) -> bool {
         self.ready_with::<false>()
     }
@@ -275,7 +286,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         self.tx.part(tx::BELL, 1)
     }
 
-    #[inline]
+    #[inline(always)]
     fn ready_with<const LOOK: bool>(&mut self) -> bool {
         if self.notified != self.head.position || self.event_pending {
             return true;
@@ -287,11 +298,12 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     }
 
     /// Looks from where the last look ended to the first message that a notification covers.
-    #[inline]
+    #[inline(always)]
     fn look_ahead<const LOOK: bool>(&mut self) -> bool {
         while self.ring.distance(self.head.position, self.scan.position) < self.ring.slots() {
             let turn = self.load_turn::<LOOK>(self.scan);
             if !self.scan.announced_by(turn) {
+                self.bring_near(self.scan.index);
                 break;
             }
             self.scan = self.scan.next(self.ring);
@@ -301,6 +313,30 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
             }
         }
         self.scan != self.head && self.flagged_late::<LOOK>()
+    }
+
+    /// While waiting for a message that will probably use its slot's own block and be as long as the last one: asks for
+    /// the last line of its payload, so that it comes over beside the announcement and not after it.
+    #[inline(always)]
+    fn bring_near(&self, index: u32) {
+        if self.last_bytes > self.shape.first_line_bytes() {
+            self.coherence.intend_read(self.tx.bytes_at(self.shape.payload(index) + self.last_bytes - 1, 1));
+        }
+    }
+
+    /// In a stream: asks for the lines of a message some places ahead, which is probably announced already.
+    #[inline(always)]
+    fn bring_stream_near(&self) {
+        let ahead = self.head.index + AHEAD;
+        let ahead = if ahead < self.ring.slots() { ahead } else { ahead % self.ring.slots() };
+        self.coherence.intend_read(self.tx.bytes_at(self.shape.slot(ahead) * 4, 4));
+        self.bring_near(ahead);
+    }
+
+    /// Whether the queue has just run empty after a stream of messages. Then a short pause before the next look lets
+    /// several gather; looking at once would take the line from the sender's hands for every single one.
+    pub fn stream_ran_dry(&mut self) -> bool {
+        core::mem::take(&mut self.run) >= STREAM_MIN
     }
 
     /// Whether the last message that was seen without a notification has got one since.
@@ -317,7 +353,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     }
 
     /// Takes note of notifications without a message; they cover whatever is announced by now.
-    #[inline]
+    #[inline(always)]
     fn see_event<const LOOK: bool>(&mut self) -> bool {
         let events = if LOOK { self.tx.look(tx::EVENTS) } else { self.tx.see(tx::EVENTS, Site::SeeTurn) };
         if events == self.events_seen || self.stage != Stage::Open {
@@ -359,7 +395,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     ///
     /// # Errors
     /// [`Error::Empty`]; [`Error::PeerFault`] if the sender's announcement cannot be, which is skipped and counted.
-    #[inline]
+    #[inline(always)]
     pub fn dequeue(&mut self, clock: &impl Clock, doorbell: &impl Doorbell) -> Result<Received<'m>, Error> {
         if self.stage == Stage::Waiting && !self.begin() {
             return Err(Error::Empty);
@@ -375,6 +411,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         }
     }
 
+    #[inline(always)]
     fn take(&mut self, clock: &impl Clock) -> Result<Received<'m>, Error> {
         if !self.head.announced_by(self.turn(self.head)) {
             return Err(Error::Empty);
@@ -395,6 +432,11 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
             return Err(Error::PeerFault);
         }
         self.mark_held(block, true);
+        self.last_bytes = bytes;
+        self.run += 1;
+        if self.run >= STREAM_MIN {
+            self.bring_stream_near();
+        }
         self.own.count(rx::RECEIVED, rx::RECEIVED_HIGH, 1);
         self.own.count(rx::BYTES, rx::BYTES_HIGH, bytes);
         if stamp != 0 {
@@ -405,6 +447,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         Ok(Received { payload: self.tx, first_byte, bytes, block, trusted: self.trusted })
     }
 
+    #[inline(always)]
     fn pass_head(&mut self) {
         let (passed, next) = (self.head.position, self.head.next(self.ring));
         self.head = next;
@@ -418,7 +461,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     }
 
     /// Whether the message at the head lies before a re-initialisation by the sender.
-    #[inline]
+    #[inline(always)]
     fn is_void(&mut self) -> bool {
         let skip = self.tx.see(tx::SKIP, Site::SeeTurn);
         if skip == self.skip_seen {
@@ -437,7 +480,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     ///
     /// # Errors
     /// The block itself, if it is not of this end.
-    #[inline]
+    #[inline(always)]
     pub fn free<'r>(&mut self, received: Received<'r>, doorbell: &impl Doorbell) -> Result<(), Received<'r>> {
         let ours = core::ptr::eq(received.payload.bytes_at(0, 0), self.tx.bytes_at(0, 0));
         if ours && self.free_block(received.block, doorbell).is_ok() { Ok(()) } else { Err(received) }
@@ -447,7 +490,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     ///
     /// # Errors
     /// [`Error::NotHeld`]; nothing was changed.
-    #[inline]
+    #[inline(always)]
     pub fn free_block(&mut self, block: u32, doorbell: &impl Doorbell) -> Result<(), Error> {
         if !self.is_held(block) {
             return Err(Error::NotHeld);
@@ -469,7 +512,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     }
 
     /// Rings if the sender sleeps.
-    #[inline]
+    #[inline(always)]
     pub fn ring_if_waiting(&self, doorbell: &impl Doorbell) {
         let waiting = self.tx.look(tx::WAITING);
         if waiting != 0 {
@@ -511,11 +554,13 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         }
     }
 
+    #[inline(always)]
     fn is_held(&self, block: u32) -> bool {
         let word = self.held.as_ref().get(block as usize / 32).copied().unwrap_or(0);
         word >> (block % 32) & 1 != 0
     }
 
+    #[inline(always)]
     fn mark_held(&mut self, block: u32, held: bool) {
         let word = &mut self.held.as_mut()[block as usize / 32];
         *word = (*word & !(1 << (block % 32))) | (u32::from(held) << (block % 32));

@@ -58,6 +58,9 @@ impl fmt::Debug for Loan<'_> {
 /// Below this many free blocks the line with the returns is brought near, so that reading it does not stall.
 const REAP_AHEAD: u32 = 2;
 
+/// How many blocks ahead of the present one are asked for.
+const AHEAD: u32 = 4;
+
 /// What became of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notified {
@@ -88,7 +91,9 @@ pub struct Sender<'m, S, C> {
     regulator: Regulator,
     sample_every: u32,
     until_sample: u32,
-    unflagged: Option<u32>,
+    /// Slot and turn of the last message, if no notification covers it yet.
+    unflagged: Option<(u32, u32)>,
+    last_bytes: u32,
     events_seen: u32,
     event_pending: bool,
     dropped_seen: u32,
@@ -131,6 +136,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
             sample_every: fifo.sample_every,
             until_sample: 1,
             unflagged: None,
+            last_bytes: 0,
             events_seen: 0,
             event_pending: false,
             dropped_seen: 0,
@@ -166,7 +172,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     ///
     /// # Errors
     /// [`Error::NoBlock`] if all are held or sent and none has come back.
-    #[inline]
+    #[inline(always)]
     pub fn allocate(&mut self) -> Result<Loan<'m>, Error> {
         let block = self.allocate_block()?;
         let bytes = self.shape.block_bytes;
@@ -178,7 +184,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     }
 
     /// [`Sender::allocate`] by number, for an interface that hands out numbers; see [`Sender::block_address`].
-    #[inline]
+    #[inline(always)]
     pub fn allocate_block(&mut self) -> Result<u32, Error> {
         if self.pool.free() <= REAP_AHEAD {
             self.prepare_reap();
@@ -188,12 +194,27 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
             return Err(Error::NoBlock);
         };
         self.account();
-        self.coherence.intend_write(self.own.bytes_at(self.shape.slot(block) * 4, 4));
+        self.bring_near(block);
         Ok(block)
     }
 
+    /// Asks for the lines that will be written: of this block the first and, by the last message's length, the last;
+    /// and those of the block some messages ahead, so that a stream does not wait for each line in turn.
+    #[inline(always)]
+    fn bring_near(&self, block: u32) {
+        let ahead = block + AHEAD;
+        let ahead = if ahead < self.ring.slots() { ahead } else { ahead % self.ring.slots() };
+        for block in [block, ahead] {
+            let first = self.shape.slot(block) * 4;
+            self.coherence.intend_write(self.own.bytes_at(first, 4));
+            if self.last_bytes > self.shape.first_line_bytes() {
+                self.coherence.intend_write(self.own.bytes_at(self.shape.payload(block) + self.last_bytes - 1, 1));
+            }
+        }
+    }
+
     /// Address of a held block's memory; `None` if the program does not hold it.
-    #[inline]
+    #[inline(always)]
     pub fn block_address(&self, block: u32) -> Option<*mut u8> {
         self.pool.is_held(block).then(|| self.own.bytes_at(self.shape.payload(block), self.shape.block_bytes))
     }
@@ -222,7 +243,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     ///
     /// # Errors
     /// With the loan: [`Error::TooLong`], [`Error::Throttled`], or [`Error::NotHeld`] if it is not of this end.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue<'l>(&mut self, loan: Loan<'l>, bytes: u32, clock: &impl Clock) -> Result<(), (Error, Loan<'l>)> {
         if !self.owns(&loan) {
             return Err((Error::NotHeld, loan));
@@ -234,7 +255,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     ///
     /// # Errors
     /// As there; nothing was changed.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue_block(&mut self, block: u32, bytes: u32, clock: &impl Clock) -> Result<(), Error> {
         if bytes > self.shape.block_bytes {
             return Err(Error::TooLong);
@@ -260,6 +281,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         self.own.set(tx::TAIL, position);
     }
 
+    #[inline(always)]
     fn announce(&mut self, block: u32, bytes: u32, clock: &impl Clock) {
         let payload = self.own.bytes_at(self.shape.payload(block), self.shape.block_bytes);
         self.coherence.publish(payload, bytes);
@@ -268,9 +290,11 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         self.own.set(slot + slot::LEN, bytes);
         self.own.set(slot + slot::BLOCK, block | (self.epoch << 16));
         self.own.set(slot + slot::STAMP, stamp);
-        self.own.publish(slot + slot::TURN, self.tail.turn(), Site::PublishTurn);
+        let turn = self.tail.turn();
+        self.own.publish(slot + slot::TURN, turn, Site::PublishTurn);
         self.coherence.publish(self.own.bytes_at(slot * 4, slot::PAYLOAD * 4), slot::PAYLOAD * 4);
-        self.unflagged = Some(slot);
+        self.unflagged = Some((slot, turn));
+        self.last_bytes = bytes;
         self.tail = self.tail.next(self.ring);
         self.own.set(tx::TAIL, self.tail.position);
         self.own.count(tx::SENT, tx::SENT_HIGH, 1);
@@ -278,7 +302,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     }
 
     /// Asks that the receiver be told. The filter decides when.
-    #[inline]
+    #[inline(always)]
     pub fn notify(&mut self, clock: &impl Clock, doorbell: &impl Doorbell) -> Notified {
         if !self.filter.is_each() {
             let queued = if self.level_counts { self.queued() } else { 0 };
@@ -300,12 +324,12 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         due
     }
 
+    #[inline(always)]
     fn raise(&mut self, doorbell: &impl Doorbell) {
         self.own.count_one(tx::RAISED);
         match self.unflagged.take() {
-            Some(slot) => {
-                let turn = self.own.get(slot + slot::TURN) | 1;
-                self.own.publish_then_look(slot + slot::TURN, turn, Site::RaiseThenLook);
+            Some((slot, turn)) => {
+                self.own.publish_polled_then_look(slot + slot::TURN, turn | 1, Site::RaiseThenLook);
                 self.coherence.publish(self.own.bytes_at(slot * 4, 4), 4);
             }
             None => self.own.advance_then_look(tx::EVENTS, Site::RaiseThenLook),
@@ -314,7 +338,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     }
 
     /// Rings if the receiver sleeps. A port calls it again when it learned of a receiver after a notification.
-    #[inline]
+    #[inline(always)]
     pub fn ring_if_waiting(&self, doorbell: &impl Doorbell) {
         if let Some(rx) = self.receiver {
             let waiting = rx.look(rx::WAITING);
@@ -364,7 +388,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     }
 
     /// Whether an allocation would succeed now, or the receiver raised an event that was not taken.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self) -> SenderReady {
         self.poll_with::<false>()
     }
@@ -430,7 +454,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     }
 
     /// Whether the receiver has begun its session with us, so that its returns are meant for us.
-    #[inline]
+    #[inline(always)]
     fn began<const LOOK: bool>(&mut self) -> bool {
         if !self.began
             && let Some(rx) = self.receiver
@@ -442,11 +466,13 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     }
 
     /// The slot that the next block will probably be announced in: as many ahead of the tail as are held.
+    #[inline(always)]
     fn slot_ahead(&self) -> u32 {
         let index = self.tail.index + self.pool.held();
         if index < self.ring.slots() { index } else { index - self.ring.slots() }
     }
 
+    #[inline(always)]
     fn account(&self) {
         self.own.set(tx::IN_USE, self.pool.blocks() - self.pool.free());
     }
@@ -458,6 +484,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         }
     }
 
+    #[inline(always)]
     fn owns(&self, loan: &Loan<'_>) -> bool {
         let home = (loan.block < self.ring.slots())
             .then(|| self.own.bytes_at(self.shape.payload(loan.block), self.shape.block_bytes));
@@ -465,6 +492,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     }
 
     /// The send time for every [`Fifo::sample_every`]-th message, else 0.
+    #[inline(always)]
     fn stamp(&mut self, clock: &impl Clock) -> u32 {
         if self.sample_every == 0 {
             return 0;
