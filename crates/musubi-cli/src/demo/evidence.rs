@@ -106,6 +106,12 @@ impl Evidence {
         self.entries.iter().find(|entry| entry.incarnation == incarnation).map(|entry| entry.received_ns)
     }
 
+    /// From the loop's start to its last cycle, in seconds.
+    pub fn seconds_run(&self) -> f64 {
+        let last = self.control.as_ref().and_then(|control| control.latenesses.last());
+        last.map_or(0.0, |(cycle, _)| (u64::from(*cycle) * PERIOD_NS) as f64 / 1e9)
+    }
+
     /// From the signal to the successor's first message.
     pub fn recovery_ns(&self) -> Option<u64> {
         Some(self.first_received_ns(2)?.saturating_sub(self.kill?.at_ns))

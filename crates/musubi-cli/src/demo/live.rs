@@ -232,9 +232,8 @@ impl Drop for Display {
 
 fn greet(seconds: u64, instance: &str, [control, gateway, storage]: [u32; 3]) {
     put(format_args!("{seconds} s, three processes: control {control}, gateway {gateway}, storage {storage}"));
-    put("to look at it from outside meanwhile:");
-    let status = format!("MUSUBI_INSTANCE={instance} musubi status --system demo.toml");
-    put(format_args!("  musubi demo --describe > demo.toml; {status}"));
+    put("meanwhile, from outside:  musubi demo --describe > demo.toml");
+    put(format_args!("  MUSUBI_INSTANCE={instance} musubi status --system demo.toml"));
 }
 
 /// A line on the standard output; if nobody reads it any more, the run goes on.

@@ -22,6 +22,8 @@ pub struct Summary {
     pub interrupted: bool,
     /// Asked for.
     pub seconds_asked: u64,
+    /// From the loop's start to its last cycle.
+    pub seconds_run: f64,
     /// Whether nothing was wrong.
     pub passed: bool,
     /// What was wrong.
@@ -129,6 +131,7 @@ impl Summary {
         let mut summary = Summary {
             interrupted,
             seconds_asked: seconds,
+            seconds_run: evidence.seconds_run(),
             passed: true,
             problems: Vec::new(),
             messages: evidence.messages(),
@@ -185,6 +188,9 @@ impl Summary {
 
     fn write_messages(&self, out: &mut String) -> std::fmt::Result {
         let messages = &self.messages;
+        if self.interrupted {
+            row(out, "ended early", &format!("after {:.1} of {} s", self.seconds_run, self.seconds_asked))?;
+        }
         row(out, "messages sent", &grouped(messages.sent))?;
         row(out, "received", &grouped(messages.received))?;
         row(out, "lost", &grouped(messages.lost))?;
@@ -215,9 +221,13 @@ impl Summary {
         writeln!(out, "\n{:<24}{:>10}{:>10}{:>10}{:>10}", "", "p50", "p99", "max", "n")?;
         quantiles(out, "one-way latency, us", &self.latency_us.steady)?;
         quantiles(out, "  of those that waited", &self.latency_us.waited)?;
-        quantiles(out, "lateness before kill, us", &self.lateness_us.before)?;
-        quantiles(out, "  during", &self.lateness_us.during)?;
-        quantiles(out, "  after", &self.lateness_us.after)?;
+        if self.kill.is_none() {
+            quantiles(out, "lateness of the loop, us", &self.lateness_us.before)?;
+        } else {
+            quantiles(out, "lateness before kill, us", &self.lateness_us.before)?;
+            quantiles(out, "  during", &self.lateness_us.during)?;
+            quantiles(out, "  after", &self.lateness_us.after)?;
+        }
         writeln!(out)
     }
 
@@ -325,6 +335,44 @@ pub fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::evidence::Kill;
+    use crate::demo::journal::Entry;
+
+    /// Three messages, of which `received` came, and a stream whose passes were answered `differing` times wrongly.
+    fn summary(received: &[u64], differing: u64) -> Summary {
+        let entry = |sequence: &u64| Entry {
+            sequence: *sequence,
+            sent_ns: 100 + sequence,
+            received_ns: 200 + sequence,
+            lateness_ns: 7,
+            incarnation: if *sequence < 1 { 1 } else { 2 },
+        };
+        let evidence = Evidence {
+            entries: received.iter().map(entry).collect(),
+            control: Some(ControlEnd { sent: 3, latenesses: vec![(0, 7)], ..ControlEnd::default() }),
+            storage: Some(StorageEnd { passes: 2, whole_passes: 1, differing, ..StorageEnd::default() }),
+            kill: Some(Kill { at_ns: 150, taken: Some(1) }),
+            ..Evidence::default()
+        };
+        Summary::of(&evidence, Machine::look(), Path::new("file"), 1, false)
+    }
+
+    #[test]
+    fn a_clean_run_passes() {
+        let summary = summary(&[0, 1, 2], 0);
+        assert!(summary.verdict().is_ok(), "{:?}", summary.problems);
+        assert!(summary.text().contains("verdict         passed"), "{}", summary.text());
+    }
+
+    #[test]
+    fn each_mistake_fails_the_run_and_is_named() {
+        let problem = |received: &[u64], differing| summary(received, differing).verdict().unwrap_err().to_string();
+        assert_eq!(problem(&[0, 2], 0), "1 messages were lost");
+        assert_eq!(problem(&[0, 1, 2, 2], 0), "1 messages were duplicated");
+        assert_eq!(problem(&[0, 2, 1], 0), "1 messages came out of order");
+        assert_eq!(problem(&[0, 1, 2], 1), "the digests of the stream differ");
+        assert_eq!(problem(&[0], 0), "2 messages were lost; the gateway received nothing after its restart");
+    }
 
     #[test]
     fn digits_are_grouped() {
