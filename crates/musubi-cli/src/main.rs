@@ -40,6 +40,9 @@ First steps:
 enum Command {
     /// Show three processes that talk while one of them is killed
     Demo(demo::Arguments),
+    /// One process of the demo; it starts them itself
+    #[command(hide = true)]
+    DemoRole(demo::RoleArguments),
     /// Check a description: report all its mistakes, or print its memory map and bounds
     Check(check::Arguments),
     /// Write the header, module and fragments that the sides of a system are built with
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(arguments),
+        Command::DemoRole(arguments) => demo::run_role(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Generate(arguments) => generate::run(arguments),
         Command::Send(arguments) => stream::send::run(arguments),
