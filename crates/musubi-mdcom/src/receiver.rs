@@ -69,11 +69,16 @@ impl<'a, A: Attachment, T> Receiver<'a, A, T> {
     ///
     /// # Errors
     /// Those of [`Receiver::wait`]; [`Error::PeerFault`].
+    #[inline(always)]
     pub fn next(&self, wait: Wait) -> Result<Message<'_, A::Receiving, T>, Error> {
         match self.dequeue() {
-            Err(Error::Empty) => {}
-            done => return done,
+            Err(Error::Empty) => self.next_later(wait),
+            done => done,
         }
+    }
+
+    /// [`Receiver::next`] when there was none at the first look.
+    fn next_later(&self, wait: Wait) -> Result<Message<'_, A::Receiving, T>, Error> {
         let wait = Wait::from_deadline(wait.deadline(self.attachment));
         loop {
             self.wait(wait)?;

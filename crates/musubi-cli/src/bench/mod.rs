@@ -49,6 +49,9 @@ struct Mdcom {
     /// 20,000 samples a latency figure instead of 100,000.
     #[arg(long)]
     quick: bool,
+    /// Only figures whose name contains this text, and the limits.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
 }
 
 #[derive(Debug, clap::Args)]
@@ -59,6 +62,8 @@ struct Peer {
     instance: String,
     #[arg(long)]
     samples: u32,
+    #[arg(long)]
+    only: String,
 }
 
 /// Samples of a latency figure.
@@ -83,15 +88,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         What::Calls { batches } => api::run_alone(*batches),
         What::Peer(peer) => {
             let pair = Pair::join(&peer.pages, &peer.instance)?;
-            go_through(&pair, peer.samples).map(drop)
+            go_through(&pair, peer.samples, &peer.only).map(drop)
         }
     }
 }
 
 fn measure(arguments: &Mdcom) -> anyhow::Result<()> {
     let samples = if arguments.quick { SAMPLES_QUICK } else { SAMPLES };
-    let pair = Pair::start(samples)?;
-    let report = go_through(&pair, samples)?;
+    let pair = Pair::start(samples, &arguments.only)?;
+    let report = go_through(&pair, samples, &arguments.only)?;
     pair.end()?;
     report.print();
     if let Some(path) = &arguments.json {
@@ -118,11 +123,12 @@ trait Item {
 }
 
 /// Both sides run this, in step.
-fn go_through(pair: &Pair, samples: u32) -> anyhow::Result<Report> {
+fn go_through(pair: &Pair, samples: u32, only: &str) -> anyhow::Result<Report> {
     let setup = channels::Setup::attach(pair)?;
     let mut limits = limits::items();
     let mut results = channels::items(&setup)?;
     results.extend(api::items(&setup)?);
+    results.retain(|item| item.name().contains(only));
     let mut samples_of: Vec<Vec<f64>> = vec![Vec::new(); limits.len() + results.len()];
     // One round to warm up, thrown away.
     for round in 0..=ROUNDS {

@@ -39,12 +39,12 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Starts the other process and takes the first core.
-    pub fn start(samples: u32) -> anyhow::Result<Pair> {
+    pub fn start(samples: u32, only: &str) -> anyhow::Result<Pair> {
         let pages = BarePages::create(PAGES_BYTES)?;
         let instance = format!("bench-{}", std::process::id());
         let peer = Command::new(std::env::current_exe()?)
             .args(["bench", "peer", "--pages", &pages.path(), "--instance", &instance])
-            .args(["--samples", &samples.to_string()])
+            .args(["--samples", &samples.to_string(), "--only", only])
             .spawn()
             .context("starting the second process")?;
         let watch = std::thread::spawn(move || watch(peer));

@@ -25,7 +25,7 @@ use crate::words::{OwnWords, PeerWords};
 /// From how many messages in a row on we call it a stream.
 const STREAM_MIN: u32 = 4;
 /// How many messages ahead a stream's lines are asked for.
-const AHEAD: u32 = 2;
+const AHEAD: u32 = 4;
 
 /// A received block in the program's hands. Its bytes are the sender's claim and may change under a hostile one, so
 /// they are copied out; give it back through [`Receiver::free`].

@@ -55,8 +55,8 @@ impl fmt::Debug for Loan<'_> {
     }
 }
 
-/// Below this many free blocks the line with the returns is brought near, so that reading it does not stall.
-const REAP_AHEAD: u32 = 2;
+/// Processor pauses before a look at the returns that follows one which found few.
+const THIN_PAUSES: u32 = 16;
 
 /// How many blocks ahead of the present one are asked for.
 const AHEAD: u32 = 4;
@@ -94,6 +94,8 @@ pub struct Sender<'m, S, C> {
     /// Slot and turn of the last message, if no notification covers it yet.
     unflagged: Option<(u32, u32)>,
     last_bytes: u32,
+    /// Whether the last look at the returns found few.
+    thin: bool,
     events_seen: u32,
     event_pending: bool,
     dropped_seen: u32,
@@ -137,6 +139,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
             until_sample: 1,
             unflagged: None,
             last_bytes: 0,
+            thin: false,
             events_seen: 0,
             event_pending: false,
             dropped_seen: 0,
@@ -152,6 +155,12 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     /// Number of blocks, and how many of them are in the pool as far as we have looked.
     pub fn blocks(&self) -> (u32, u32) {
         (self.pool.blocks(), self.pool.free())
+    }
+
+    /// Takes back every block that the receiver has returned, so that [`Sender::blocks`] is exact. One pass.
+    pub fn collect(&mut self) {
+        self.reap::<false>(self.ring.slots());
+        self.account();
     }
 
     /// Blocks in the program's hands.
@@ -186,7 +195,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     /// [`Sender::allocate`] by number, for an interface that hands out numbers; see [`Sender::block_address`].
     #[inline(always)]
     pub fn allocate_block(&mut self) -> Result<u32, Error> {
-        if self.pool.free() <= REAP_AHEAD {
+        if self.pool.free() == 0 {
             self.prepare_reap();
         }
         let Some(block) = self.pool.take(self.slot_ahead()) else {
@@ -198,18 +207,24 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         Ok(block)
     }
 
-    /// Asks for the lines that will be written: of this block the first and, by the last message's length, the last;
-    /// and those of the block some messages ahead, so that a stream does not wait for each line in turn.
+    /// Asks for the lines that will be written; where several blocks are free, those of one some messages ahead too, so
+    /// that a stream does not wait for each line in turn. Blocks that are not free are left alone: the receiver reads
+    /// them.
     #[inline(always)]
     fn bring_near(&self, block: u32) {
-        let ahead = block + AHEAD;
-        let ahead = if ahead < self.ring.slots() { ahead } else { ahead % self.ring.slots() };
-        for block in [block, ahead] {
-            let first = self.shape.slot(block) * 4;
-            self.coherence.intend_write(self.own.bytes_at(first, 4));
-            if self.last_bytes > self.shape.first_line_bytes() {
-                self.coherence.intend_write(self.own.bytes_at(self.shape.payload(block) + self.last_bytes - 1, 1));
-            }
+        self.intend_write(block);
+        if self.pool.free() > AHEAD {
+            let ahead = block + AHEAD;
+            self.intend_write(if ahead < self.ring.slots() { ahead } else { ahead % self.ring.slots() });
+        }
+    }
+
+    /// Asks for a block's first line and, by the length of the last message, its last one.
+    #[inline(always)]
+    fn intend_write(&self, block: u32) {
+        self.coherence.intend_write(self.own.bytes_at(self.shape.slot(block) * 4, 4));
+        if self.last_bytes > self.shape.first_line_bytes() {
+            self.coherence.intend_write(self.own.bytes_at(self.shape.payload(block) + self.last_bytes - 1, 1));
         }
     }
 
@@ -427,13 +442,18 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         core::mem::take(&mut self.event_pending)
     }
 
-    /// Takes returned blocks back when the pool is empty; while it runs low, only brings their line near.
+    /// Takes returned blocks back when the pool is empty.
+    ///
+    /// Where the receiver is what bounds a stream, every look takes the line of the returns out of its hands; so after
+    /// a look that found few, a short pause lets more gather.
     fn prepare_reap(&mut self) {
-        if self.pool.free() == 0 {
-            self.reap::<false>(REAP_MAX);
-        } else if let Some(rx) = self.receiver {
-            self.coherence.intend_read(rx.bytes_at((rx::WORDS + self.returns.index) * 4, 4));
+        if self.thin {
+            for _ in 0..THIN_PAUSES {
+                core::hint::spin_loop();
+            }
         }
+        self.reap::<false>(REAP_MAX);
+        self.thin = self.pool.free() < REAP_MAX / 2 && self.pool.free() < self.pool.blocks() / 4;
     }
 
     /// Takes at most `most` returned blocks back into the pool.
