@@ -11,10 +11,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use musubi_core::layout::{Part, rx};
-use musubi_core::plan::Plan;
 use musubi_linux::clock::now_ns;
-use musubi_linux::{Deadline, Observer, PeerSection};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::Arguments;
@@ -28,7 +25,8 @@ use super::machine::Machine;
 use super::report::Outputs;
 use super::storage::StorageSays;
 use super::summary::Summary;
-use super::system::{self, TELEMETRY};
+use super::system;
+use super::witness::Witness;
 
 /// Pause between looks.
 const TICK: Duration = Duration::from_millis(10);
@@ -38,8 +36,6 @@ const START_NS: u64 = 15 * NS_PER_S;
 const END_WAIT: Duration = Duration::from_secs(15);
 /// How much longer than asked for the run may take, so that the file is streamed once as a whole.
 const EXTENSION_NS: u64 = 60 * NS_PER_S;
-/// How long looking at the gateway's section may take.
-const OBSERVE_WAIT: Duration = Duration::from_millis(500);
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// Runs the demo.
@@ -91,14 +87,12 @@ struct Demo {
     display: Display,
     interrupted: Arc<AtomicBool>,
     seconds: u64,
-    plan: &'static Plan<'static>,
     control: Child,
     control_says: Receiver<ControlSays>,
     storage: Child,
     storage_says: Receiver<StorageSays>,
     gateway: Child,
-    observer: Observer,
-    gateway_section: Option<Arc<PeerSection>>,
+    witness: Witness,
 }
 
 impl Demo {
@@ -108,8 +102,7 @@ impl Demo {
         let (control, control_says) = starter.start("control", &[OsStr::new(&seconds.to_string())])?;
         let (storage, storage_says) = starter.start("storage", &[OsStr::new("--"), file.as_os_str()])?;
         let gateway = starter.start_into("gateway", &[OsStr::new("1")], journal.writer()?)?;
-        let plan = system::plan()?;
-        let observer = Observer::new(plan, Some(&starter.instance))?;
+        let witness = Witness::new(system::plan()?, &starter.instance)?;
         let display = Display::open(is_shown, seconds, &starter.instance, [control.id(), gateway.id(), storage.id()]);
         Ok(Demo {
             starter,
@@ -118,14 +111,12 @@ impl Demo {
             display,
             interrupted,
             seconds,
-            plan,
             control,
             control_says,
             storage,
             storage_says,
             gateway,
-            observer,
-            gateway_section: None,
+            witness,
         })
     }
 
@@ -158,29 +149,12 @@ impl Demo {
             if let Some(start) =
                 self.evidence.start.clone().filter(|_| is_streaming && !self.evidence.entries.is_empty())
             {
-                self.look_at_gateway();
+                self.witness.look();
                 self.display.started(&start);
                 return Ok(start.at_ns);
             }
         }
         anyhow::bail!("the processes did not find each other within {} s", START_NS / NS_PER_S)
-    }
-
-    /// Keeps the gateway's section, which shows how far it got after it has died.
-    fn look_at_gateway(&mut self) {
-        if self.observer.refresh(Deadline::after(OBSERVE_WAIT)).is_err() {
-            return;
-        }
-        let gateway = self.plan.domain("gateway");
-        let seen = self.observer.participants().iter().find(|seen| Some(seen.section.domain()) == gateway);
-        self.gateway_section = seen.map(|seen| Arc::clone(&seen.section));
-    }
-
-    /// Messages that the gateway has taken from the channel so far.
-    fn taken(&self) -> Option<u64> {
-        let fifo = self.plan.fifo(TELEMETRY)?;
-        let part = self.gateway_section.as_ref()?.part(Part::Rx(fifo))?;
-        Some(u64::from(part.words().get(rx::TAKEN)))
     }
 
     fn restart_gateway(&mut self) -> anyhow::Result<()> {
@@ -192,24 +166,22 @@ impl Demo {
         .context("killing the gateway")?;
         let successor = self.starter.start_into("gateway", &[OsStr::new("2")], self.journal.writer()?)?;
         std::mem::replace(&mut self.gateway, successor).kill()?;
-        self.evidence.kill = Some(Kill { at_ns: kill_ns, taken: self.taken() });
+        self.evidence.kill = Some(Kill { at_ns: kill_ns, taken: self.witness.taken() });
         self.display.killed(self.gateway.id());
         Ok(())
     }
 
     /// Has storage end its last pass. The loop goes on meanwhile.
     fn finish_storage(&mut self, end_ns: u64) -> anyhow::Result<()> {
-        self.storage.ask(if self.is_interrupted() { Request::Stop } else { Request::Finish });
-        let latest_ns = end_ns + EXTENSION_NS;
-        let mut is_told = false;
-        while !self.storage.has_ended()? {
+        self.storage.ask(Request::Finish);
+        while !self.is_interrupted() && now_ns() < end_ns + EXTENSION_NS {
             self.tick(State::Running)?;
-            if !is_told && (self.is_interrupted() || now_ns() > latest_ns) {
-                is_told = true;
-                self.storage.ask(Request::Stop);
+            if self.storage.has_ended()? {
+                return Ok(());
             }
         }
-        Ok(())
+        self.storage.ask(Request::Stop);
+        self.storage.wait(END_WAIT)
     }
 
     fn run_until(&mut self, until_ns: u64) -> anyhow::Result<()> {

@@ -22,7 +22,7 @@ const FRAME_NS: u64 = 100_000_000;
 const WINDOW_NS: u64 = 1_000_000_000;
 /// Upper ends of the histograms' rows in microseconds, and what they are called.
 const ROWS: [(u64, &str); 12] = [
-    (1, "  < 1 us"),
+    (1, "    1 us"),
     (2, "    2 us"),
     (4, "    4 us"),
     (8, "    8 us"),
@@ -33,7 +33,7 @@ const ROWS: [(u64, &str); 12] = [
     (256, "  256 us"),
     (512, "  512 us"),
     (1024, "    1 ms"),
-    (u64::MAX, "  > 1 ms"),
+    (u64::MAX, "  longer"),
 ];
 /// Width of a histogram's bars in characters.
 const BAR: usize = 24;
@@ -149,7 +149,8 @@ impl Display {
         let latency = counts(recent.iter().map(|(latency, _)| *latency));
         let lateness = counts(recent.iter().map(|(_, lateness)| *lateness));
         let mut lines = vec![self.clock_line(now), self.process_line(), String::new()];
-        lines.push(format!("  last second   {:<width$}lateness of the 1 ms loop", "one-way latency", width = BAR + 8));
+        let (left, right) = ("one-way latency, last second", "lateness of the 1 ms loop");
+        lines.push(format!("       up to  {left:<width$}{right}", width = BAR + 8));
         for (row, (_, name)) in ROWS.iter().enumerate() {
             let left = self.bar(latency[row], &latency, Color::Cyan);
             let right = self.bar(lateness[row], &lateness, Color::Yellow);

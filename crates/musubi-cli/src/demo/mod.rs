@@ -21,12 +21,15 @@ mod report;
 mod storage;
 mod summary;
 mod system;
+mod witness;
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use serde::Serialize;
+
+use crate::output;
 
 /// How to run the demo.
 #[derive(Debug, clap::Args)]
@@ -74,8 +77,7 @@ enum Role {
 /// What could not be started, or what went wrong with the messages.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.describe {
-        print!("{}", system::DESCRIPTION);
-        return Ok(());
+        return output::print(system::DESCRIPTION);
     }
     launcher::run(arguments)
 }
