@@ -62,7 +62,8 @@ fn no_description_says_how_to_name_one() {
     let said = text(&expect(&mut musubi(&["check"]), 1).stderr);
     assert!(said.contains("--system FILE") && said.contains("MUSUBI_SYSTEM"), "{said}");
     let said = text(&expect(&mut musubi(&["check", "/nonexistent.toml"]), 1).stderr);
-    assert!(said.contains("/nonexistent.toml") && said.contains("cannot open"), "{said}");
+    assert!(said.starts_with("error: /nonexistent.toml: cannot open"), "{said}");
+    assert!(said.lines().all(|line| line.starts_with("error: ")) && said.lines().count() == 2, "{said}");
 }
 
 #[test]

@@ -172,6 +172,7 @@ impl Report {
         if let Some(reason) = &self.unreadable {
             let message = format!("{}: {reason}", self.name);
             out.push_str(&renderer.render(&[Group::with_title(Level::ERROR.primary_title(message))]));
+            out.push('\n');
         }
         for problem in self.problems.iter().take(RENDERED_MAX) {
             out.push_str(&renderer.render(&[self.group(problem)]));

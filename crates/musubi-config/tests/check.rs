@@ -1,6 +1,7 @@
 //! What `musubi check` prints.
 
 use musubi_config::{MemoryMap, check, parse};
+use musubi_core::fifo::REAP_MAX;
 use musubi_core::layout;
 
 #[test]
@@ -35,8 +36,10 @@ fn the_report_has_the_map_and_each_channel_with_its_bounds() {
     assert_eq!(row("Memory map", "cortex-r5.0")[2..], ["0x70000000", "4 KiB"]);
     // Two participants of linux share SMEM channels, so each maps the other's section too.
     assert_eq!(row("Worst-case memory", "linux")[3], "52 KiB");
-    assert_eq!(row("Steps of the FIFO", "telemetry"), ["telemetry", "8", "1", "1", "16", "1", "1", "16", "64 B", "2"]);
-    assert_eq!(row("Steps of the FIFO", "set-points")[1], "8");
+    let alloc = REAP_MAX.min(16).to_string();
+    assert_eq!(row("Steps of the FIFO", "telemetry")[..3], ["telemetry", &alloc, "1"]);
+    assert_eq!(row("Steps of the FIFO", "telemetry")[3..], ["1", "16", "1", "1", "16", "64 B", "2"]);
+    assert_eq!(row("Steps of the FIFO", "set-points")[1], REAP_MAX.min(8).to_string());
     assert_eq!(row("Storage of the FIFO", "telemetry")[4..6], ["64 B", "128 B"]);
     assert_eq!(row("SMEM channels\n", "parameters")[4..], ["gate 3", "1"]);
     assert_eq!(row("SMEM channels\n", "image")[4..], ["bakery", "20"]);

@@ -33,7 +33,7 @@ pub enum Error {
         channel: u16,
     },
     /// The domain is carried by another port.
-    #[error("domain {0} is not carried by Linux processes; attach to one with `port = \"linux-process\"`")]
+    #[error("domain {0} is not carried by Linux processes; attach to one with `port = \"linux\"`")]
     OtherPort(String),
     /// The instance name cannot be part of a socket name.
     #[error("instance name {0:?} is not usable: 1 to 32 letters, digits, '-', '_' or '.'")]
@@ -55,7 +55,7 @@ pub enum Error {
         uid: u32,
     },
     /// The plan does not allow our user.
-    #[error("user {uid} may not attach to domain {domain}; add it to `uids` or one of its groups to `gids`")]
+    #[error("user {uid} may not attach to domain {domain}; add it to `uid` or one of its groups to `gid`")]
     UserNotAllowed {
         /// Our effective user.
         uid: u32,
