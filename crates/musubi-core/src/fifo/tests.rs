@@ -89,6 +89,7 @@ impl Memory {
 mod behaviour {
     use super::*;
     use crate::Error;
+    use crate::guarantee::tests::{cases, length};
     use crate::layout::{rx, slot, tx};
     use proptest::prelude::*;
     use std::collections::VecDeque;
@@ -333,11 +334,11 @@ mod behaviour {
     }
 
     proptest! {
-        #![proptest_config(crate::guarantee::tests::cases(256))]
+        #![proptest_config(cases(256))]
 
         /// The channel against two lists and a queue.
         #[test]
-        fn behaves_like_a_bounded_queue(blocks in 1u32..7, steps in prop::collection::vec(step(), 1..200), late in any::<bool>()) {
+        fn behaves_like_a_bounded_queue(blocks in 1u32..7, steps in prop::collection::vec(step(), 1..length(200)), late in any::<bool>()) {
             let fifo = fifo(blocks);
             let memory = Memory::new(&fifo);
             let (mut sender, mut receiver) = memory.pair(&fifo);
@@ -405,7 +406,7 @@ mod behaviour {
 
         /// Whatever a peer writes, both ends stay inside their bounds, and the sender never hands a block out twice.
         #[test]
-        fn garbage_from_the_peer_harms_nothing(blocks in 1u32..5, noise in prop::collection::vec((any::<u16>(), any::<u32>(), any::<bool>()), 1..300)) {
+        fn garbage_from_the_peer_harms_nothing(blocks in 1u32..5, noise in prop::collection::vec((any::<u16>(), any::<u32>(), any::<bool>()), 1..length(300))) {
             let fifo = fifo(blocks);
             let memory = Memory::new(&fifo);
             let (mut sender, mut receiver) = memory.pair(&fifo);

@@ -139,7 +139,7 @@ const fn normal(rule: FilterRule) -> FilterRule {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::tests::cases;
+    use super::super::tests::{cases, length};
     use super::*;
     use proptest::prelude::*;
     use std::vec::Vec;
@@ -248,7 +248,7 @@ mod tests {
         let pause = prop_oneof![2 => Just(0u64), 3 => 0..60u64, 1 => 0..3_000u64];
         let step =
             prop_oneof![6 => (0..8u32).prop_map(Step::Offer), 3 => Just(Step::Timer), 1 => Just(Step::Elsewhere)];
-        prop::collection::vec((pause, step), 0..80)
+        prop::collection::vec((pause, step), 0..length(80))
     }
 
     proptest! {
@@ -288,7 +288,7 @@ mod tests {
         /// With a timer that keeps the named instants, no request waits longer than `latest_ns`, and notifications keep
         /// their interval unless `latest_ns` is shorter.
         #[test]
-        fn no_request_waits_too_long(rule in rules(), offers in prop::collection::vec((0..400u64, 0..8u32), 1..60)) {
+        fn no_request_waits_too_long(rule in rules(), offers in prop::collection::vec((0..400u64, 0..8u32), 1..length(60))) {
             let mut filter = Filter::new(rule);
             let (mut now, mut timer, mut waiting) = (0u64, None::<u64>, Vec::<u64>::new());
             let mut raises = Vec::new();
@@ -321,7 +321,7 @@ mod tests {
 
         /// No time, however far back or ahead, panics.
         #[test]
-        fn any_time_is_survived(rule in any::<(u32, u32, u64, u64)>(), times in prop::collection::vec(any::<(u64, u32)>(), 0..40)) {
+        fn any_time_is_survived(rule in any::<(u32, u32, u64, u64)>(), times in prop::collection::vec(any::<(u64, u32)>(), 0..length(40))) {
             let (every, level, interval_ns_min, latest_ns) = rule;
             let mut filter = Filter::new(FilterRule { every, level, interval_ns_min, latest_ns });
             for (now, queued) in times {

@@ -32,9 +32,14 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::ProptestConfig;
 
+    /// As long a sequence as the tool that runs it can bear.
+    pub(crate) const fn length(length: usize) -> usize {
+        if cfg!(miri) { length / 10 } else { length }
+    }
+
     /// As many cases as the tool that runs them can bear; failures are shown, not written to disk.
     pub(crate) fn cases(cases: u32) -> ProptestConfig {
-        let cases = if cfg!(miri) { 4 } else { cases };
+        let cases = if cfg!(miri) { 1 } else { cases };
         ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
     }
 

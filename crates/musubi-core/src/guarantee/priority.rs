@@ -133,7 +133,7 @@ impl Schedule {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::tests::cases;
+    use super::super::tests::{cases, length};
     use super::*;
     use proptest::prelude::*;
     use std::vec::Vec;
@@ -193,7 +193,7 @@ mod tests {
             member.prop_map(Step::Idle),
             Just(Step::Next),
         ];
-        prop::collection::vec(step, 0..200)
+        prop::collection::vec(step, 0..length(200))
     }
 
     /// What the schedule says, as a list in order of service: each class is a ring that begins at its turn.

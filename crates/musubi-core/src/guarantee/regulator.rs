@@ -117,7 +117,7 @@ impl Bucket {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::tests::cases;
+    use super::super::tests::{cases, length};
     use super::*;
     use proptest::prelude::*;
     use std::vec::Vec;
@@ -209,7 +209,7 @@ mod tests {
     fn traffic() -> impl Strategy<Value = Vec<(u64, u32)>> {
         let pause = prop_oneof![3 => Just(0u64), 3 => 0..2_000u64, 2 => 0..3_000_000_000u64, 1 => 0..1u64 << 60];
         let bytes = prop_oneof![3 => 0..6_000u32, 1 => any::<u32>()];
-        prop::collection::vec((pause, bytes), 1..60)
+        prop::collection::vec((pause, bytes), 1..length(60))
     }
 
     /// Checks `rate * T + max(burst, largest)` over every window that begins and ends with an admitted message.
@@ -258,7 +258,7 @@ mod tests {
 
         /// Asking often gives the same as asking seldom: no fraction is lost on the way.
         #[test]
-        fn asking_does_not_cost(rule in rules(), asks in prop::collection::vec(0..1_000_000u64, 1..80), size: u32) {
+        fn asking_does_not_cost(rule in rules(), asks in prop::collection::vec(0..1_000_000u64, 1..length(80)), size: u32) {
             let mut often = Regulator::new(rule);
             let drained = (0..100).all(|_| often.admit(0, size).is_ok());
             prop_assert!(!drained || often.messages.missing <= 100 * PARTS);
@@ -275,7 +275,7 @@ mod tests {
 
         /// No time, however far back or ahead, panics.
         #[test]
-        fn any_time_is_survived(rule in rules(), asks in prop::collection::vec(any::<(u64, u32)>(), 0..60)) {
+        fn any_time_is_survived(rule in rules(), asks in prop::collection::vec(any::<(u64, u32)>(), 0..length(60))) {
             let mut regulator = Regulator::new(rule);
             for (now, size) in asks {
                 let _ = regulator.admit(now, size);

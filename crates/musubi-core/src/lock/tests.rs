@@ -5,7 +5,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::guarantee::tests::cases;
+use crate::guarantee::tests::{cases, length};
 use crate::layout::ticket::WORDS;
 use crate::sync::{AtomicU32, Ordering};
 
@@ -148,7 +148,7 @@ fn steps(garbage: bool) -> impl Strategy<Value = Vec<Step>> {
         u32::from(!garbage) => number.clone().prop_map(Step::Return),
         4 * u32::from(garbage) => (number, ticket).prop_map(|(number, ticket)| Step::Garbage(number, ticket)),
     ];
-    prop::collection::vec(step, 0..150)
+    prop::collection::vec(step, 0..length(150))
 }
 
 /// What the lock promises: one holder, and a queue.
