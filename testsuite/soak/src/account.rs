@@ -1,0 +1,144 @@
+//! What became of every message, drawn up from the record and the sections.
+//!
+//! How it works: within an incarnation of a sender, messages are numbered from 1 without gaps. The receivers count what
+//! is missing before each message that comes; what is missing at the end is the difference between the last committed
+//! and the last received. On a channel that keeps messages, any missing one is lost. On a channel that drops those that
+//! a dead receiver had not taken, the sender's own counter must say the same number.
+
+use musubi_core::plan::OnRestart;
+use serde::Serialize;
+
+use crate::record::{At, In, Of, Record};
+use crate::system::{PARTICIPANTS, channels};
+
+/// The sum over all channels.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Messages {
+    /// Messages whose enqueue had returned.
+    pub committed: u64,
+    /// Messages dequeued and recorded.
+    pub received: u64,
+    /// Committed, taken by nobody, and not void by policy.
+    pub lost: u64,
+    /// Received twice, or after later ones.
+    pub duplicated: u64,
+    /// Received with other contents than were sent.
+    pub corrupt: u64,
+    /// Received although never sent.
+    pub invented: u64,
+    /// Dequeued by a receiver that was killed before it could record it.
+    pub in_hand_at_kill: u64,
+    /// Published by a sender that was killed before its enqueue returned, and received.
+    pub uncommitted_received: u64,
+    /// Void because the receiver restarted and the plan says so.
+    pub dropped_by_policy: u64,
+    /// Announcements that a receiver refused.
+    pub refused: u64,
+}
+
+/// What the sections of a sender's incarnation said at its end, or say now.
+pub trait Sections {
+    /// Messages dropped because the receiver restarted.
+    fn dropped(&self, channel: u16, incarnation: u32) -> u32;
+    /// The present incarnation of a participant.
+    fn incarnation(&self, participant: u16) -> u32;
+}
+
+/// Draws up the account; exact while nobody sends.
+pub fn of(record: &Record, sections: &impl Sections, in_hand_at_kill: u64) -> Messages {
+    let mut sum = Messages { in_hand_at_kill, ..Messages::default() };
+    for (channel, fifo) in channels() {
+        sum.duplicated += u64::from(record.at(channel, At::Duplicated).get());
+        sum.corrupt += u64::from(record.at(channel, At::Corrupt).get());
+        sum.refused += u64::from(record.at(channel, At::Refused).get());
+        sum.received += u64::from(record.at(channel, At::Received).get());
+        for incarnation in 1..=sections.incarnation(fifo.from) {
+            let of = |what| u64::from(record.of_incarnation(channel, incarnation, what).get());
+            let (committed, received) = (of(In::Committed), of(In::Received));
+            let missing = of(In::Missing) + committed.saturating_sub(received);
+            let dropped = match fifo.on_restart {
+                OnRestart::Keep => 0,
+                OnRestart::Drop => u64::from(sections.dropped(channel, incarnation)),
+            };
+            sum.committed += committed;
+            sum.lost += missing.saturating_sub(dropped);
+            // Said to be dropped, and yet received.
+            sum.duplicated += dropped.saturating_sub(missing);
+            sum.dropped_by_policy += dropped.min(missing);
+            let beyond = received.saturating_sub(committed);
+            sum.uncommitted_received += beyond.min(1);
+            sum.invented += beyond.saturating_sub(1);
+        }
+    }
+    sum
+}
+
+/// What was counted of calls and of the lock.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Calls {
+    /// Calls with a deadline.
+    pub timed: u64,
+    /// Of these, past it by more than the margin.
+    pub late: u64,
+    /// Past it while sleeps by plain system calls were late, too.
+    pub late_with_the_machine: u64,
+    /// Past it while the caller was stopped.
+    pub late_while_stopped: u64,
+    /// Longest overrun in microseconds, waiting for a processor not counted.
+    pub overrun_us_max: u32,
+    /// Longest overrun in microseconds by the clock.
+    pub raw_overrun_us_max: u32,
+    /// Sleeps by plain system calls, for comparison.
+    pub control: u64,
+    /// Of these, late by the same rule.
+    pub control_late: u64,
+    /// Their longest overrun in microseconds.
+    pub control_overrun_us_max: u32,
+    /// Calls that answered with an error that may not be.
+    pub faults: u64,
+    /// Losses of a peer that calls reported.
+    pub losses_reported: u64,
+}
+
+/// The lock of the SMEM channel.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Lock {
+    /// Turns completed.
+    pub turns: u64,
+    /// Turns that the counter in the memory shows; more by those killed before they could record theirs.
+    pub counter: u64,
+    /// Holders that died inside.
+    pub died_inside: u64,
+    /// Times two were inside.
+    pub intruders: u64,
+    /// Turns that the counter does not show.
+    pub lost_turns: u64,
+}
+
+/// Adds up the participants' words.
+pub fn calls(record: &Record) -> Calls {
+    let sum = |what: fn() -> Of| (0..PARTICIPANTS).map(|p| u64::from(record.of(p, what()).get())).sum();
+    let most = |what: fn() -> Of| (0..PARTICIPANTS).map(|p| record.of(p, what()).get()).max().unwrap_or(0);
+    Calls {
+        timed: sum(|| Of::Calls),
+        late: sum(|| Of::Late),
+        late_with_the_machine: sum(|| Of::MachineLate),
+        late_while_stopped: sum(|| Of::Stopped),
+        overrun_us_max: most(|| Of::OverrunUsMax),
+        raw_overrun_us_max: most(|| Of::RawOverrunUsMax),
+        control: sum(|| Of::ControlCalls),
+        control_late: sum(|| Of::ControlLate),
+        control_overrun_us_max: most(|| Of::ControlOverrunUsMax),
+        faults: sum(|| Of::Faults),
+        losses_reported: sum(|| Of::Losses),
+    }
+}
+
+/// Adds up what was done under the lock.
+pub fn lock(record: &Record) -> Lock {
+    let sum = |what: fn() -> Of| (0..PARTICIPANTS).map(|p| u64::from(record.of(p, what()).get())).sum();
+    let turns = sum(|| Of::Turns);
+    let counter = (0..PARTICIPANTS).map(|p| u64::from(record.of(p, Of::Counter).get())).max().unwrap_or(0);
+    let (died_inside, intruders) = (sum(|| Of::Torn), sum(|| Of::Intruders));
+    Lock { turns, counter, died_inside, intruders, lost_turns: turns.saturating_sub(counter) }
+}
