@@ -241,8 +241,9 @@ fn latency_plot(evidence: &Evidence, steady: &Quantiles) -> Option<String> {
     let x = time_axis(smallest / 2.0, largest * 2.0, "one-way latency");
     let y = Axis { scale: Scale::Log, from: 0.7, to: highest * 2.0, unit: Unit::Number, label: "messages" };
     let mut plot = Plot::new("Histogram of one-way latency", x, y);
-    plot.bars("second", &waiting);
     plot.bars("first", &bars);
+    // In front, because they are few.
+    plot.bars("second", &waiting);
     plot.mark("quantile", steady.p50, &format!("p50 {}", time_text(steady.p50)), true);
     plot.mark("quantile", steady.p99, &format!("p99 {}", time_text(steady.p99)), false);
     Some(plot.finish())
