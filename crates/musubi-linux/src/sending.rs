@@ -362,7 +362,7 @@ impl SendingEndTrait for SendingEnd {
     fn usage(&self) -> Usage {
         let mut state = self.state();
         state.follow();
-        state.core.poll();
+        state.core.collect();
         let (blocks, free) = state.core.blocks();
         let (queued, held) = (state.core.queued(), state.core.held());
         Usage { blocks, free, queued, held, connected: state.link.is_some() }
