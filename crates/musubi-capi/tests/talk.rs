@@ -44,14 +44,19 @@ fn both_ways(one: &str, other: &str) {
 
 /// As tests/c/common.h.
 fn pattern(n: u32, bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|i| if i < 4 { (n >> (8 * i)) as u8 } else { n.wrapping_mul(31).wrapping_add(i as u32) as u8 }).collect()
+    (0..bytes)
+        .map(|i| if i < 4 { (n >> (8 * i)) as u8 } else { n.wrapping_mul(31).wrapping_add(i as u32) as u8 })
+        .collect()
 }
 
 #[test]
 fn blocks_of_any_size_arrive_between_c_programs() {
     for size in SIZES {
         let count = if size > 1000 { 50 } else { 2000 };
-        both_ways(&format!("send control size-{size} {count} {size}"), &format!("receive remote size-{size} {count} {size}"));
+        both_ways(
+            &format!("send control size-{size} {count} {size}"),
+            &format!("receive remote size-{size} {count} {size}"),
+        );
     }
 }
 

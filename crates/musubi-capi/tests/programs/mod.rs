@@ -30,6 +30,7 @@ pub fn directory() -> &'static Path {
             let description = musubi_config::load(&description).unwrap_or_else(|report| panic!("{report}"));
             musubi_config::generate(&description, &directory).unwrap();
         }
+        std::fs::write(directory.join("broken.toml"), "[system]\nname = 7\n").unwrap();
         directory
     })
 }
@@ -45,6 +46,7 @@ pub fn compile(source: &Path) -> PathBuf {
     let library = libraries();
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-pthread", "-I"]).arg(root().join("include"));
+    cc.arg(format!("-DBROKEN=\"{}\"", directory().join("broken.toml").display()));
     cc.arg("-I").arg(directory()).arg(source).arg("-o").arg(&program).arg("-L").arg(&library).arg("-lmusubi");
     cc.arg(format!("-Wl,-rpath,{}", library.display()));
     assert!(cc.status().unwrap().success(), "{} does not compile", source.display());
