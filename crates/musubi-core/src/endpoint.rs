@@ -24,6 +24,9 @@ pub enum Deadline {
     Forever,
 }
 
+/// Most ends that one wait can be for.
+pub const WAIT_MAX: usize = 60;
+
 /// A participant's attachment to a system.
 pub trait Attachment {
     /// Sending end of a FIFO channel.
@@ -41,6 +44,8 @@ pub trait Attachment {
     fn domain(&self) -> u16;
     /// Nanoseconds of the port's clock.
     fn now_ns(&self) -> u64;
+    /// Lets this thread rest until an instant of the port's clock.
+    fn sleep_until(&self, at_ns: u64);
     /// How many participants of a domain are attached, ourselves included.
     fn attached(&self, domain: u16) -> u16;
     /// Opens the sending end of a FIFO channel for this participant alone.
@@ -53,6 +58,11 @@ pub trait Attachment {
     /// # Errors
     /// Where our domain is not the receiver, or another participant of it has the end.
     fn open_receiving(&self, fifo: u16) -> Result<Self::Receiving, Self::Error>;
+    /// Waits until one of `ends` (at most [`WAIT_MAX`]) has something to return for, or has lost its sender.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`]; [`Error::TooLong`] if there are more ends than can be waited for.
+    fn wait_any(&self, ends: &[&Self::Receiving], deadline: Deadline) -> Result<(), Error>;
     /// Opens an SMEM channel, waiting until a member has made its memory.
     ///
     /// # Errors
@@ -122,6 +132,10 @@ pub trait ReceivingEnd {
     /// # Errors
     /// [`Error::Timeout`], [`Error::PeerGone`] once the messages of a sender that is gone have been dequeued.
     fn wait(&self, deadline: Deadline) -> Result<(), Error>;
+    /// Whether [`ReceivingEnd::wait`] would return at once, with a message, an event or a loss. Takes nothing.
+    fn is_ready(&self) -> bool;
+    /// Priority class of the channel, 0 the most urgent.
+    fn priority(&self) -> u8;
     /// Ready when [`ReceivingEnd::wait`] would return; else `context` is woken when that changes.
     fn poll_event(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>>;
     /// Takes the next message.

@@ -20,6 +20,7 @@ use crate::receiving::{self, ReceivingEnd};
 use crate::sending::{self, SendingEnd};
 use crate::sleep::Spin;
 use crate::smem::SharedEnd;
+use crate::waiting_set;
 
 /// Where states of ends wait while no handle is open; `None` once the participant has left.
 #[derive(Debug)]
@@ -92,6 +93,11 @@ impl Attachment for Participant {
         self.clock().now_ns()
     }
 
+    fn sleep_until(&self, at_ns: u64) {
+        let left_ns = at_ns.saturating_sub(self.clock().now_ns());
+        std::thread::sleep(std::time::Duration::from_nanos(left_ns));
+    }
+
     fn attached(&self, domain: u16) -> u16 {
         let others = self.peers().iter().filter(|peer| peer.domain == domain).count() as u16;
         others + u16::from(domain == Participant::domain(self))
@@ -111,6 +117,10 @@ impl Attachment for Participant {
             None => receiving::State::new(self.claim_end(fifo, Direction::Receive)?, Participant::plan(self))?,
         };
         Ok(ReceivingEnd::new(state, self.spin(), Arc::clone(self.shelf())))
+    }
+
+    fn wait_any(&self, ends: &[&ReceivingEnd], deadline: Deadline) -> Result<(), musubi_core::Error> {
+        waiting_set::wait_any(ends, self.spin(), deadline)
     }
 
     fn open_segment(&self, smem: u16, deadline: Deadline) -> Result<SharedEnd, Error> {

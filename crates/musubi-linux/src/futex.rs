@@ -64,6 +64,45 @@ pub fn sleep(bell: Option<Watch<'_>>, local: Watch<'_>, deadline: Deadline) -> W
     }
 }
 
+/// A word to sleep on, and who changes it.
+#[derive(Clone, Copy, Debug)]
+pub enum Shared<'a> {
+    /// Another process.
+    Between(Watch<'a>),
+    /// This process only.
+    Within(Watch<'a>),
+}
+
+/// [`sleep`] on any number of words up to 128. Where the kernel cannot watch several, sleeps in slices of
+/// [`SLICE_NS`] and says that it was woken; the caller looks again.
+pub fn sleep_any(words: &[Shared<'_>], deadline: Deadline) -> Wake {
+    let timeout = match deadline {
+        Deadline::At(_) | Deadline::Poll if deadline.passed() => return Wake::TimedOut,
+        Deadline::At(ns) => Some(timespec(ns)),
+        Deadline::Poll | Deadline::Forever => None,
+    };
+    let waiters: Vec<Wait> = words
+        .iter()
+        .map(|word| match word {
+            Shared::Between(watch) => waiter(*watch, WaitFlags::empty()),
+            Shared::Within(watch) => waiter(*watch, WaitFlags::PRIVATE),
+        })
+        .collect();
+    loop {
+        match kernel::waitv(&waiters, WaitvFlags::empty(), timeout.as_ref(), Clock::Monotonic) {
+            Err(Errno::INTR) => (),
+            Err(Errno::TIMEDOUT) => return Wake::TimedOut,
+            Err(Errno::NOSYS) => {
+                std::thread::sleep(std::time::Duration::from_nanos(
+                    deadline.left_ns().map_or(SLICE_NS, |left_ns| left_ns.min(SLICE_NS)),
+                ));
+                return Wake::Woken;
+            }
+            Ok(_) | Err(_) => return Wake::Woken,
+        }
+    }
+}
+
 fn bell_flags(bell: Option<Watch<'_>>) -> WaitFlags {
     if bell.is_some() { WaitFlags::empty() } else { WaitFlags::PRIVATE }
 }

@@ -48,6 +48,7 @@ mod linking;
 mod mapping;
 mod registry;
 mod slot;
+mod waiting_set;
 
 pub use clock::{Deadline, MonotonicClock};
 pub use coherence::Hints;

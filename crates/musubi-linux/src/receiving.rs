@@ -461,6 +461,15 @@ impl ReceivingEndTrait for ReceivingEnd {
         self.wait_longer(deadline)
     }
 
+    fn is_ready(&self) -> bool {
+        let mut state = self.state();
+        state.ready() || state.losses > 0
+    }
+
+    fn priority(&self) -> u8 {
+        self.state().end.channel().priority
+    }
+
     fn poll_event(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let mut state = self.state();
         state.end.clear_event();

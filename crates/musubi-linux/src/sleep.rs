@@ -95,6 +95,13 @@ impl<L: Bell> Sleep<L> {
         Sleep { bell, version }
     }
 
+    /// The words to sleep on: the bell, if there is one, and our mailbox.
+    pub(crate) fn watches<'w>(&'w self, version_word: &'w AtomicU32) -> impl Iterator<Item = futex::Shared<'w>> {
+        let bell = self.bell.as_ref().map(|(link, expected)| Watch { word: link.bell(), expected: *expected });
+        let local = Watch { word: version_word, expected: self.version };
+        bell.map(futex::Shared::Between).into_iter().chain([futex::Shared::Within(local)])
+    }
+
     /// Sleeps until rung, the mailbox changes, or the deadline; false if that has passed.
     pub fn sleep(&self, version_word: &AtomicU32, deadline: Deadline) -> bool {
         let bell = self.bell.as_ref().map(|(link, expected)| Watch { word: link.bell(), expected: *expected });

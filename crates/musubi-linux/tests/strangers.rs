@@ -158,7 +158,6 @@ fn a_section_can_only_be_read() {
 
 /// Every way to write that a holder of the descriptor has.
 fn try_everything(fd: &OwnedFd, bytes: usize) {
-    use rustix::event::{PollFd, PollFlags, poll};
     use rustix::fs::{FallocateFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate};
     use rustix::io::{Errno, pwrite};
     use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mprotect};

@@ -30,6 +30,7 @@ mod receiver;
 mod sender;
 mod shared;
 mod wait;
+mod wait_set;
 
 pub use mdcom::{Channel, Mdcom, OpenError};
 pub use musubi_core::Error;
@@ -40,6 +41,7 @@ pub use receiver::{Message, Receiver};
 pub use sender::{Block, Rejected, Sender};
 pub use shared::{Guard, Shared};
 pub use wait::Wait;
+pub use wait_set::{Member, WaitSet};
 pub use zerocopy;
 
 /// What a typed channel carries: plain data without padding or pointers, of at most 16-byte alignment.

@@ -34,6 +34,10 @@ impl<'a, A: Attachment, T> Receiver<'a, A, T> {
         Receiver { attachment, end, carries: PhantomData }
     }
 
+    pub(crate) fn parts(&self) -> (&A, &A::Receiving) {
+        (self.attachment, &self.end)
+    }
+
     /// Waits for a notified message or an event of the sender (`mdcom_fifo_wait`).
     ///
     /// # Errors

@@ -71,6 +71,32 @@ impl<'a, A: Attachment, T> Sender<'a, A, T> {
         }
     }
 
+    /// Enqueues a block, waiting until the regulator admits it if `wait` allows.
+    fn enqueue_in_time(&self, block: Block<'_, A::Sending, T>, bytes: u32, wait: Wait) -> Result<(), Error> {
+        let mut block = block;
+        let deadline = wait.deadline(self.attachment);
+        loop {
+            let retry_ns = match block.enqueue_bytes(bytes) {
+                Ok(()) => return Ok(()),
+                Err(Rejected { error: Error::Throttled { retry_ns }, block: back }) => {
+                    block = back;
+                    retry_ns
+                }
+                Err(rejected) => return Err(rejected.error),
+            };
+            let at_ns = self.attachment.now_ns().saturating_add(retry_ns);
+            let admitted_in_time = match deadline {
+                Deadline::Poll => false,
+                Deadline::At(ns) => at_ns <= ns,
+                Deadline::Forever => true,
+            };
+            if !admitted_in_time {
+                return Err(Error::Throttled { retry_ns });
+            }
+            self.attachment.sleep_until(at_ns);
+        }
+    }
+
     /// Asks that the receiver be told (`mdcom_fifo_notify`); the filter decides when.
     #[inline(always)]
     pub fn notify(&self) -> Notified {
@@ -119,20 +145,20 @@ impl<A: Attachment> Sender<'_, A, Bytes> {
         }
         let mut block = self.alloc(wait)?;
         block[..bytes.len()].copy_from_slice(bytes);
-        block.enqueue(bytes.len() as u32).map_err(|rejected| rejected.error)?;
+        self.enqueue_in_time(block, bytes.len() as u32, wait)?;
         Ok(self.notify())
     }
 }
 
 impl<A: Attachment, T: Payload> Sender<'_, A, T> {
-    /// Sends a value: allocate, write, enqueue, notify.
+    /// Sends a value: allocate, write, enqueue, notify; waits for a block, and for the regulator.
     ///
     /// # Errors
     /// Those of [`Sender::alloc`] and [`Block::enqueue`].
     pub fn send(&self, value: T, wait: Wait) -> Result<Notified, Error> {
         let mut block = self.alloc(wait)?;
         *block = value;
-        block.enqueue().map_err(|rejected| rejected.error)?;
+        self.enqueue_in_time(block, size_of::<T>() as u32, wait)?;
         Ok(self.notify())
     }
 }
