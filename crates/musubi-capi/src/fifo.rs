@@ -38,6 +38,7 @@ pub(crate) struct Channel {
     end: End,
 }
 
+#[allow(clippy::large_enum_variant, reason = "a channel is in a box as a whole")]
 enum End {
     Sending(SendingEnd),
     Receiving(ReceivingEnd),

@@ -251,17 +251,15 @@ mod tests {
     #[test]
     fn the_last_failure_of_a_thread_is_told_until_the_next() {
         note(musubi_core::Error::Throttled { retry_ns: 17 }.into());
-        // SAFETY: the text is valid until the next call of this thread.
-        let text = || unsafe { CStr::from_ptr(last_error()) }.to_string_lossy().into_owned();
         assert_eq!(text(), "held back by the regulator for 17 ns");
         assert_eq!(text(), "held back by the regulator for 17 ns");
         note(Failure::with_text(Status::System, "before\0after"));
         assert_eq!(text(), "before");
-        assert_eq!(std::thread::spawn(|| unsafe_text_len()).join().unwrap(), 0);
+        assert_eq!(std::thread::spawn(text).join().unwrap(), "", "another thread's is its own");
     }
 
-    fn unsafe_text_len() -> usize {
-        // SAFETY: as above.
-        unsafe { CStr::from_ptr(last_error()) }.count_bytes()
+    fn text() -> String {
+        // SAFETY: the text is valid until the next call of this thread.
+        unsafe { CStr::from_ptr(last_error()) }.to_string_lossy().into_owned()
     }
 }
