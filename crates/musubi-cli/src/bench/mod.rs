@@ -94,6 +94,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn measure(arguments: &Mdcom) -> anyhow::Result<()> {
+    let cores = musubi_linux::realtime::cores().len();
+    anyhow::ensure!(
+        cores >= 2,
+        "a hand-over between two processors cannot be measured on one: this process may use {cores} (taskset, cgroup?)"
+    );
     let samples = if arguments.quick { SAMPLES_QUICK } else { SAMPLES };
     let pair = Pair::start(samples, &arguments.only)?;
     let report = go_through(&pair, samples, &arguments.only)?;
@@ -150,5 +155,5 @@ fn go_through(pair: &Pair, samples: u32, only: &str) -> anyhow::Result<Report> {
     }
     let mut figures = limits.iter().chain(&results).zip(samples_of).map(|(item, taken)| Figure::of(&**item, taken));
     let limits = figures.by_ref().take(limits.len()).collect();
-    Ok(Report::new(limits, figures.collect(), pair.cores))
+    Ok(Report::new(limits, figures.collect()))
 }

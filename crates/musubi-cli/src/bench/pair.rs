@@ -31,8 +31,6 @@ pub(super) struct Pair {
     pub side: Side,
     pub pages: BarePages,
     pub instance: String,
-    /// Processors that the two may use.
-    pub cores: usize,
     met: Cell<u32>,
     watch: Option<std::thread::JoinHandle<anyhow::Result<()>>>,
 }
@@ -48,16 +46,16 @@ impl Pair {
             .spawn()
             .context("starting the second process")?;
         let watch = std::thread::spawn(move || watch(peer));
-        let cores = pin(0);
-        Ok(Pair { side: Side::Ping, pages, instance, cores, met: Cell::new(0), watch: Some(watch) })
+        pin(0);
+        Ok(Pair { side: Side::Ping, pages, instance, met: Cell::new(0), watch: Some(watch) })
     }
 
     /// Joins as the other process, on the second core.
     pub fn join(pages: &Path, instance: &str) -> anyhow::Result<Pair> {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         let pages = BarePages::open(pages)?;
-        let cores = pin(1);
-        Ok(Pair { side: Side::Pong, pages, instance: instance.to_owned(), cores, met: Cell::new(0), watch: None })
+        pin(1);
+        Ok(Pair { side: Side::Pong, pages, instance: instance.to_owned(), met: Cell::new(0), watch: None })
     }
 
     /// Waits until both sides are here.
@@ -98,13 +96,12 @@ fn watch(mut peer: Child) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes a core of its own where there is one; gives how many there are.
-fn pin(index: usize) -> usize {
+/// Takes a core of its own.
+fn pin(index: usize) {
     let cores = realtime::cores();
     if cores.len() > 1
         && let Err(error) = realtime::pin_to_core(cores[index % cores.len()])
     {
         eprintln!("note: not pinned to a core: {error}");
     }
-    cores.len()
 }

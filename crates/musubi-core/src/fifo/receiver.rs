@@ -433,7 +433,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         }
         self.mark_held(block, true);
         self.last_bytes = bytes;
-        self.run += 1;
+        self.run = self.run.saturating_add(1);
         if self.run >= STREAM_MIN {
             self.bring_stream_near();
         }
