@@ -51,7 +51,6 @@ pub fn of(record: &Record, sections: &impl Sections, in_hand_at_kill: u64) -> Me
         sum.duplicated += u64::from(record.at(channel, At::Duplicated).get());
         sum.corrupt += u64::from(record.at(channel, At::Corrupt).get());
         sum.refused += u64::from(record.at(channel, At::Refused).get());
-        sum.received += u64::from(record.at(channel, At::Received).get());
         for incarnation in 1..=sections.incarnation(fifo.from) {
             let of = |what| u64::from(record.of_incarnation(channel, incarnation, what).get());
             let (committed, received) = (of(In::Committed), of(In::Received));
@@ -61,6 +60,7 @@ pub fn of(record: &Record, sections: &impl Sections, in_hand_at_kill: u64) -> Me
                 OnRestart::Drop => u64::from(sections.dropped(channel, incarnation)),
             };
             sum.committed += committed;
+            sum.received += received - of(In::Missing);
             sum.lost += missing.saturating_sub(dropped);
             // Said to be dropped, and yet received.
             sum.duplicated += dropped.saturating_sub(missing);
@@ -70,6 +70,7 @@ pub fn of(record: &Record, sections: &impl Sections, in_hand_at_kill: u64) -> Me
             sum.invented += beyond.saturating_sub(1);
         }
     }
+    sum.received -= in_hand_at_kill;
     sum
 }
 
@@ -78,8 +79,10 @@ pub fn of(record: &Record, sections: &impl Sections, in_hand_at_kill: u64) -> Me
 pub struct Calls {
     /// Calls with a deadline.
     pub timed: u64,
-    /// Of these, past it by more than the margin.
+    /// Of these, past it by more than the margin and by more than any plain sleep.
     pub late: u64,
+    /// Past the margin by no more than a sleep by plain system calls had been before.
+    pub late_within_plain_sleeps: u64,
     /// Past it while sleeps by plain system calls were late, too.
     pub late_with_the_machine: u64,
     /// Past it while the caller was stopped.
@@ -122,6 +125,7 @@ pub fn calls(record: &Record) -> Calls {
     Calls {
         timed: sum(|| Of::Calls),
         late: sum(|| Of::Late),
+        late_within_plain_sleeps: sum(|| Of::UsuallyLate),
         late_with_the_machine: sum(|| Of::MachineLate),
         late_while_stopped: sum(|| Of::Stopped),
         overrun_us_max: most(|| Of::OverrunUsMax),

@@ -78,8 +78,8 @@ impl Place<'_> {
     }
 
     /// A timer for the calling thread.
-    pub fn timing(&self) -> anyhow::Result<Timing<'_>> {
-        Timing::new(self.record, self.domain)
+    pub fn timing(&self, what: &str) -> anyhow::Result<Timing<'_>> {
+        Timing::new(self.record, self.domain, what.to_owned())
     }
 }
 
@@ -105,7 +105,7 @@ pub fn play(role: &Role) -> anyhow::Result<()> {
             }
         }
         scope.spawn(move || or_end(share::run(place)));
-        scope.spawn(move || or_end(place.timing().map(|timing| timing.control())));
+        scope.spawn(move || or_end(place.timing("a sleep").and_then(|timing| timing.control())));
     });
     Ok(())
 }

@@ -28,8 +28,16 @@ pub fn run(place: Place<'_>, channel: u16) -> anyhow::Result<()> {
     let end = place.participant.open_receiving(channel)?;
     let keep = KEPT_MAX.min(end.usage().blocks - 1) as usize;
     let random = place.random(channel | 1 << 15);
-    let mut receiver =
-        Receiving { place, channel, end: &end, timing: place.timing()?, random, keep, kept: Vec::new(), any: false };
+    let mut receiver = Receiving {
+        place,
+        channel,
+        end: &end,
+        timing: place.timing(&format!("a wait on channel {channel}"))?,
+        random,
+        keep,
+        kept: Vec::new(),
+        any: false,
+    };
     loop {
         match place.phase() {
             Phase::Run => receiver.turn(),
@@ -104,7 +112,6 @@ impl<'p> Receiving<'p> {
         }
         row(In::Received).set(number);
         row(In::Missing).add(number - before - 1);
-        self.at(At::Received).count();
         self.note_firsts(incarnation);
         let whole = message.len() == head(2)
             && head(3) == !number

@@ -30,6 +30,8 @@ pub enum Of {
     Late,
     /// Past their deadline while a control thread was late, too.
     MachineLate,
+    /// Past their deadline by no more than plain sleeps had been before.
+    UsuallyLate,
     /// Past their deadline while stopped.
     Stopped,
     /// Longest overrun, waiting for a processor not counted, in microseconds.
@@ -81,8 +83,6 @@ pub enum At {
     Corrupt,
     /// 1 from before a dequeue until its record is written.
     Dequeuing,
-    /// Messages received, all incarnations.
-    Received,
     /// Announcements that the receiver refused.
     Refused,
 }

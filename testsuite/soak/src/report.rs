@@ -71,12 +71,18 @@ pub struct Figure {
 /// Recovery times.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
+    exits: Vec<u32>,
     first: Vec<u32>,
     all: Vec<u32>,
     disturbed: Vec<u32>,
 }
 
 impl Recovery {
+    /// A killed process was off the process table after this many microseconds.
+    pub fn note_exit(&mut self, us: u32) {
+        self.exits.push(us);
+    }
+
     /// Takes one in, in microseconds.
     pub fn note(&mut self, first_us: u32, all_us: u32, disturbed: bool) {
         if disturbed {
@@ -90,6 +96,7 @@ impl Recovery {
     /// The distributions.
     pub fn figures(&self) -> Vec<Figure> {
         vec![
+            figure("process_off_the_table", &self.exits),
             figure("first_channel", &self.first),
             figure("all_channels", &self.all),
             figure("all_channels_while_another_was_stopped", &self.disturbed),
@@ -154,6 +161,7 @@ pub fn show(outcome: &Outcome) {
     table.add_row(["  longest overrun", &format!("{} us", calls.overrun_us_max)]);
     table.add_row(["  by the clock", &format!("{} us", calls.raw_overrun_us_max)]);
     table.add_row(["  late with the machine", &calls.late_with_the_machine.to_string()]);
+    table.add_row(["  late as plain sleeps are", &calls.late_within_plain_sleeps.to_string()]);
     table.add_row(["  late while stopped", &calls.late_while_stopped.to_string()]);
     let control = format!("{} us, {} of {} late", calls.control_overrun_us_max, calls.control_late, calls.control);
     table.add_row(["  of plain sleeps", &control]);
@@ -204,7 +212,7 @@ impl Live {
 
     /// Shows where the run stands.
     pub fn show(&self, kills: u32, messages: &Messages, recovery: &Recovery, leaked: u64) {
-        let recovery_ms = recovery.figures()[1].p50 / 1_000;
+        let recovery_ms = recovery.figures()[2].p50 / 1_000;
         let Messages { committed, lost, duplicated, .. } = messages;
         self.0.set_position(kills.into());
         self.0.set_message(format!(

@@ -30,7 +30,14 @@ pub const HEAD_BYTES: u32 = 16;
 pub fn run(place: Place<'_>, channel: u16) -> anyhow::Result<()> {
     let end = place.participant.open_sending(channel)?;
     let random = place.random(channel);
-    let mut sender = Sending { place, channel, end: &end, timing: place.timing()?, random, sent: 0 };
+    let mut sender = Sending {
+        place,
+        channel,
+        end: &end,
+        timing: place.timing(&format!("an allocation on channel {channel}"))?,
+        random,
+        sent: 0,
+    };
     while !end.usage().connected && place.phase() != Phase::End {
         // What nobody has mapped yet would die with us: a message is safe from when its channel is connected.
         std::thread::sleep(PAUSE);

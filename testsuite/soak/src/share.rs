@@ -30,7 +30,7 @@ const WORDS: usize = 3;
 pub fn run(place: Place<'_>) -> anyhow::Result<()> {
     let deadline = Deadline::after(OPEN_WAIT).into();
     let shared = Attachment::open_segment(place.participant, SHARED, deadline).context("opening the segment")?;
-    let timing = place.timing()?;
+    let timing = place.timing("taking the lock")?;
     let mut random = place.random(u16::MAX);
     while place.phase() != Phase::End {
         let entered = match random.bool() {

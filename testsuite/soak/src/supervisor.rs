@@ -170,6 +170,7 @@ impl Supervisor {
     fn kill(&mut self, victim: u16) -> anyhow::Result<u32> {
         let killed_us = (now_ns() / 1_000) as u32;
         self.children.kill(victim)?;
+        self.recovery.note_exit(((now_ns() / 1_000) as u32).wrapping_sub(killed_us));
         self.kills[usize::from(victim)] += 1;
         if self.stop.is_some_and(|(stopped, _)| stopped == victim) {
             self.stop = None;
