@@ -71,6 +71,12 @@ fn several_blocks_are_in_flight_at_both_sides() {
 }
 
 #[test]
+fn event_loops_watch_both_sides() {
+    both_ways("send-events control size-49 3000 49", "receive-events remote size-49 3000 49");
+    both_ways("send-events control size-100000 50 100000", "receive-events remote size-100000 50 100000");
+}
+
+#[test]
 fn a_c_sender_and_a_rust_receiver_in_either_order() {
     for c_first in [true, false] {
         for size in SIZES {

@@ -175,6 +175,42 @@ fn a_receiver_that_leaves_is_reported_once_and_its_successor_goes_on() {
 }
 
 #[test]
+fn a_receivers_last_event_survives_it() {
+    let instance = instance();
+    let control = attach("control", &instance);
+    let down = control.open_sending(0).unwrap();
+    let gateway = attach("gateway", &instance);
+    let receiving = gateway.open_receiving(0).unwrap();
+    send(&down, 1).unwrap();
+    assert_eq!(receive(&receiving).unwrap(), 1);
+    receiving.notify();
+    drop(receiving);
+    drop(gateway);
+    while !down.has_loss() {
+        thread::yield_now();
+    }
+    assert_eq!(down.wait(Deadline::Poll), Ok(()), "the event comes first");
+    assert_eq!(down.wait(Deadline::Poll), Err(Error::PeerGone));
+    assert_eq!(down.wait(Deadline::Poll), Err(Error::Timeout));
+}
+
+#[test]
+fn usage_counts_every_block_that_has_come_back() {
+    let instance = instance();
+    let control = attach("control", &instance);
+    let gateway = attach("gateway", &instance);
+    let (down, receiving) = (control.open_sending(0).unwrap(), gateway.open_receiving(0).unwrap());
+    for value in 0..5 {
+        send(&down, value).unwrap();
+    }
+    assert_eq!((down.usage().free, down.usage().queued), (3, 5));
+    for value in 0..5 {
+        assert_eq!(receive(&receiving).unwrap(), value);
+    }
+    assert_eq!((down.usage().free, down.usage().queued), (8, 0));
+}
+
+#[test]
 fn a_senders_committed_messages_survive_it() {
     let instance = instance();
     let gateway = attach("gateway", &instance);

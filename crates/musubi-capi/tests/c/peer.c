@@ -1,6 +1,8 @@
 /* One side of a conversation: peer COMMAND DOMAIN CHANNEL [COUNT] [BYTES]. */
 #include "common.h"
 
+#include <sys/epoll.h>
+
 static mdcom_ch_t ch;
 static uint32_t count;
 static size_t bytes;
@@ -80,6 +82,72 @@ static void send_in_bundles(void)
         OK(mdcom_fifoch_notify(ch));
     }
     drain(ch);
+}
+
+/* Sleeps in epoll until one of these bits is there. */
+static void sleep_until(int loop, uint32_t wanted)
+{
+    uint64_t limit = now_ms() + 20000;
+    uint32_t ready;
+    OK(mdcom_fifoch_arm(ch, &ready));
+    while (!(ready & wanted)) {
+        struct epoll_event event;
+        WANT(now_ms() < limit);
+        WANT(epoll_wait(loop, &event, 1, 20000) == 1);
+        OK(mdcom_fifoch_arm(ch, &ready));
+    }
+}
+
+/* Sends as `send` does, but waits in an event loop only; then waits for an event, and for the receiver's end. */
+static void send_in_event_loop(void)
+{
+    int fd, loop = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = { .events = EPOLLIN };
+    mdcom_status_t status;
+    OK(mdcom_fifoch_fd(ch, &fd));
+    WANT(epoll_ctl(loop, EPOLL_CTL_ADD, fd, &event) == 0);
+    for (uint32_t n = 0; n < count; n++) {
+        mdcom_block_t block;
+        void *data;
+        while ((status = mdcom_fifoch_alloc(ch, MDCOM_POLL, &block)) == MDCOM_E_NO_BLOCK)
+            sleep_until(loop, MDCOM_READY_BLOCK);
+        OK(status);
+        OK(mdcom_fifoch_get(ch, block, &data));
+        fill(data, bytes, n);
+        OK(mdcom_fifoch_enqueue_len(ch, block, bytes));
+        OK(mdcom_fifoch_notify(ch));
+    }
+    sleep_until(loop, MDCOM_READY_EVENT);
+    OK(mdcom_fifoch_wait(ch, MDCOM_POLL));
+    sleep_until(loop, MDCOM_READY_PEER);
+    GIVES(MDCOM_E_PEER, mdcom_fifoch_wait(ch, MDCOM_POLL));
+    GIVES(MDCOM_E_TIMEOUT, mdcom_fifoch_wait(ch, MDCOM_POLL));
+    close(fd);
+    close(loop);
+}
+
+/* The other side of that, also in an event loop. */
+static void receive_in_event_loop(void)
+{
+    int fd, loop = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = { .events = EPOLLIN };
+    OK(mdcom_fifoch_fd(ch, &fd));
+    WANT(epoll_ctl(loop, EPOLL_CTL_ADD, fd, &event) == 0);
+    for (uint32_t n = 0; n < count;) {
+        mdcom_block_t block;
+        void *data;
+        sleep_until(loop, MDCOM_READY_EVENT);
+        while (mdcom_fifoch_dequeue(ch, &block) == MDCOM_OK) {
+            OK(mdcom_fifoch_get(ch, block, &data));
+            WANT(is_filled(data, bytes, n));
+            OK(mdcom_fifoch_free(ch, block));
+            n++;
+        }
+    }
+    OK(mdcom_fifoch_notify(ch));
+    sleep_ms(100);
+    close(fd);
+    close(loop);
 }
 
 /* Answers each message with an event until the sender goes. */
@@ -231,6 +299,7 @@ int main(int argc, char **argv)
     } commands[] = {
         { "send", send_all },           { "receive", receive_all },
         { "send-bundles", send_in_bundles }, { "receive-bundles", receive_in_bundles },
+        { "send-events", send_in_event_loop }, { "receive-events", receive_in_event_loop },
         { "echo", echo },               { "filter", filter },
         { "sender-times", sender_times }, { "receiver-times", receiver_times },
         { "send-when-notified", send_when_notified }, { "report", report },
