@@ -8,8 +8,8 @@
 use musubi_core::plan::OnRestart;
 use serde::Serialize;
 
-use crate::record::{At, In, Of, Record};
-use crate::system::{PARTICIPANTS, channels};
+use crate::record::{At, In, Of, Record, SUPERVISOR};
+use crate::system::channels;
 
 /// The sum over all channels.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -118,10 +118,10 @@ pub struct Lock {
     pub lost_turns: u64,
 }
 
-/// Adds up the participants' words.
+/// Adds up the words of the participants and the supervisor.
 pub fn calls(record: &Record) -> Calls {
-    let sum = |what: fn() -> Of| (0..PARTICIPANTS).map(|p| u64::from(record.of(p, what()).get())).sum();
-    let most = |what: fn() -> Of| (0..PARTICIPANTS).map(|p| record.of(p, what()).get()).max().unwrap_or(0);
+    let sum = |what: fn() -> Of| (0..=SUPERVISOR).map(|p| u64::from(record.of(p, what()).get())).sum();
+    let most = |what: fn() -> Of| (0..=SUPERVISOR).map(|p| record.of(p, what()).get()).max().unwrap_or(0);
     Calls {
         timed: sum(|| Of::Calls),
         late: sum(|| Of::Late),
@@ -140,9 +140,9 @@ pub fn calls(record: &Record) -> Calls {
 
 /// Adds up what was done under the lock.
 pub fn lock(record: &Record) -> Lock {
-    let sum = |what: fn() -> Of| (0..PARTICIPANTS).map(|p| u64::from(record.of(p, what()).get())).sum();
+    let sum = |what: fn() -> Of| (0..=SUPERVISOR).map(|p| u64::from(record.of(p, what()).get())).sum();
     let turns = sum(|| Of::Turns);
-    let counter = (0..PARTICIPANTS).map(|p| u64::from(record.of(p, Of::Counter).get())).max().unwrap_or(0);
+    let counter = (0..=SUPERVISOR).map(|p| u64::from(record.of(p, Of::Counter).get())).max().unwrap_or(0);
     let (died_inside, intruders) = (sum(|| Of::Torn), sum(|| Of::Intruders));
     Lock { turns, counter, died_inside, intruders, lost_turns: turns.saturating_sub(counter) }
 }

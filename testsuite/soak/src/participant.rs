@@ -1,4 +1,4 @@
-//! One process of the system: a thread a channel end, one for the SMEM channel, one that only sleeps.
+//! One process of the system: a thread a channel end, and one for the SMEM channel.
 //!
 //! What you may rely on: it ends with its supervisor, however that ends; a panic ends it with failure.
 
@@ -105,7 +105,6 @@ pub fn play(role: &Role) -> anyhow::Result<()> {
             }
         }
         scope.spawn(move || or_end(share::run(place)));
-        scope.spawn(move || or_end(place.timing("a sleep").and_then(|timing| timing.control())));
     });
     Ok(())
 }

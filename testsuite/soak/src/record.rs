@@ -19,6 +19,9 @@ pub const INCARNATIONS_MAX: u32 = 16_384;
 /// Value of the phase that ends the run.
 pub const END: u32 = u32::MAX;
 
+/// Number under which the supervisor's own threads count.
+pub const SUPERVISOR: u16 = PARTICIPANTS;
+
 /// Words of a participant.
 #[derive(Clone, Copy, Debug)]
 pub enum Of {
@@ -110,7 +113,7 @@ const HICCUPS: usize = 256;
 const HICCUP_NS: u64 = 1 << 24;
 const HICCUP_US_MAX: u32 = (1 << 20) - 1;
 const PARTICIPANT_BASE: usize = HICCUP_BASE + HICCUPS;
-const CHANNEL_BASE: usize = PARTICIPANT_BASE + OF_WORDS * PARTICIPANTS as usize;
+const CHANNEL_BASE: usize = PARTICIPANT_BASE + OF_WORDS * (PARTICIPANTS as usize + 1);
 const TABLE_BASE: usize = CHANNEL_BASE + AT_WORDS * CHANNELS as usize;
 const TABLE_WORDS: usize = CHANNELS as usize * INCARNATIONS_MAX as usize;
 const BYTES: usize = (TABLE_BASE + 3 * TABLE_WORDS) * 4;

@@ -6,6 +6,7 @@
 //! receivers take and free everything, the senders count their blocks, and the account must come out even.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -16,9 +17,10 @@ use rustix::process::Signal;
 use crate::Options;
 use crate::account::{self, Messages};
 use crate::children::{Children, Starter};
-use crate::record::{At, END, In, Of, Record};
+use crate::record::{At, END, In, Of, Record, SUPERVISOR};
 use crate::report::{self, Live, Outcome, Recovery};
 use crate::system::{CHANNELS, PARTICIPANTS, channels};
+use crate::timing::{self, Timing};
 use crate::witness::{Who, Witness};
 
 /// Longest time that the system runs between two kills, in microseconds.
@@ -60,7 +62,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
 }
 
 struct Supervisor {
-    record: Record,
+    record: Arc<Record>,
     children: Children,
     witness: Witness,
     random: fastrand::Rng,
@@ -86,6 +88,12 @@ impl Supervisor {
         let instance = format!("soak-{}", std::process::id());
         let witness = Witness::new(&instance)?;
         let starter = Starter { instance: instance.clone(), record: record.path(), seed };
+        let record = Arc::new(record);
+        for processor in timing::processors()? {
+            let record = Arc::clone(&record);
+            let sleep = move || Timing::new(&record, SUPERVISOR, "a sleep".to_owned())?.control(processor);
+            std::thread::Builder::new().name("control".to_owned()).spawn(sleep).context("starting a control thread")?;
+        }
         let mut supervisor = Supervisor {
             children: Children::start(starter)?,
             record,

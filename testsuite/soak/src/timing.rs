@@ -5,9 +5,9 @@
 //! later than any plain sleep had been so far in the run. What is excused is counted, too, by reason.
 //!
 //! How it works: the kernel says how long each thread has waited for a processor (`/proc/thread-self/schedstat`). A
-//! control thread in each process sleeps by plain system calls and is judged by the same rule: what it shows is the
-//! machine's doing (a virtual processor that its host did not run, for one). A call that is late while a control thread
-//! was late by half as much or more is counted apart.
+//! control thread on each processor, in the supervisor, sleeps by plain system calls and is judged by the same rule:
+//! what it shows is the machine's doing (a virtual processor that its host did not run, for one). A call that is late
+//! while a control thread was late by half as much or more is counted apart.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,14 +18,13 @@ use musubi_core::endpoint::Deadline;
 use musubi_linux::clock::now_ns;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::record::{Of, Record};
-use crate::system::PARTICIPANTS;
+use crate::record::{Of, Record, SUPERVISOR};
 
 /// How late is late, in nanoseconds.
 pub const MARGIN_NS: u64 = 10_000_000;
 const CONTROL_PERIOD: Duration = Duration::from_millis(1);
 /// How long the control threads have to show that they were late too.
-const HEARING_TIME: Duration = Duration::from_millis(5);
+const HEARING_TIME: Duration = Duration::from_millis(60);
 
 /// Times the calls of one thread.
 #[derive(Debug)]
@@ -35,6 +34,12 @@ pub struct Timing<'r> {
     /// What the thread does, for messages.
     what: String,
     schedstat: File,
+}
+
+/// The processors that this process may use.
+pub fn processors() -> anyhow::Result<Vec<usize>> {
+    let allowed = sched_getaffinity(None).context("asking for the processors")?;
+    Ok((0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect())
 }
 
 /// Where counts go.
@@ -61,13 +66,11 @@ impl<'r> Timing<'r> {
         self.judged(&CALLS, wait, |deadline_ns| call(Deadline::At(deadline_ns)))
     }
 
-    /// Sleeps on one processor and judges the sleep, until the run ends. Each participant takes another processor.
-    pub fn control(&self) -> anyhow::Result<()> {
-        let allowed = sched_getaffinity(None)?;
-        let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect();
+    /// Sleeps on one processor and judges the sleep, until the run ends.
+    pub fn control(&self, processor: usize) -> anyhow::Result<()> {
         let mut own = CpuSet::new();
-        own.set(processors[usize::from(self.participant) % processors.len()]);
-        sched_setaffinity(None, &own)?;
+        own.set(processor);
+        sched_setaffinity(None, &own).context("choosing a processor")?;
         while self.record.phase().get() != crate::record::END {
             self.judged(&CONTROL, CONTROL_PERIOD, |_| std::thread::sleep(CONTROL_PERIOD));
         }
@@ -83,8 +86,7 @@ impl<'r> Timing<'r> {
     }
 
     fn longest_plain_sleep_us(&self) -> u64 {
-        let of_each = (0..PARTICIPANTS).map(|participant| self.record.of(participant, Of::ControlOverrunUsMax).get());
-        of_each.max().unwrap_or(0).into()
+        self.record.of(SUPERVISOR, Of::ControlOverrunUsMax).get().into()
     }
 
     fn judged<T>(&self, into: &Into, wait: Duration, call: impl FnOnce(u64) -> T) -> T {
