@@ -326,7 +326,7 @@ mdcom_status_t mdcom_smemch_get_len(mdcom_ch_t ch, void **data, size_t *bytes);
 
 /**
  * Tries to take the lock for the calling thread, without waiting (but see mdcom_smemch_get()). A holder whose process
- * dies is passed over; one that only hangs is not.
+ * dies is passed over; one that only hangs is not, nor a thread that ends without giving the lock back.
  *
  * @return MDCOM_OK; MDCOM_E_LOCKED, also if this thread has it; MDCOM_E_NOT_READY; MDCOM_E_CHANNEL.
  */

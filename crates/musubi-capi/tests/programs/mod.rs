@@ -25,7 +25,11 @@ pub fn system() -> PathBuf {
 pub fn directory() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
-        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
+        let directory =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(std::env::current_exe().unwrap().file_stem().unwrap());
+        // What an earlier run has left.
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
         for description in [system(), root().join("examples/talk.toml")] {
             let description = musubi_config::load(&description).unwrap_or_else(|report| panic!("{report}"));
             musubi_config::generate(&description, &directory).unwrap();
