@@ -283,6 +283,15 @@ static void add(void)
     sleep_ms(50);
 }
 
+/* Another process of the domain has this end. */
+static void is_busy(void)
+{
+    mdcom_usage_t usage;
+    GIVES(MDCOM_E_BUSY, mdcom_sense_fifo(ch, &usage));
+    GIVES(MDCOM_E_BUSY, mdcom_fifoch_wait(ch, MDCOM_FOREVER));
+    GIVES(MDCOM_E_BUSY, mdcom_fifoch_notify(ch));
+}
+
 /* Takes the lock and waits to be killed. */
 static void hold(void)
 {
@@ -303,7 +312,7 @@ int main(int argc, char **argv)
         { "echo", echo },               { "filter", filter },
         { "sender-times", sender_times }, { "receiver-times", receiver_times },
         { "send-when-notified", send_when_notified }, { "report", report },
-        { "add", add },                 { "hold", hold },
+        { "is-busy", is_busy },         { "add", add },                 { "hold", hold },
     };
     WANT(argc >= 4);
     count = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 0;
