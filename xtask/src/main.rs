@@ -14,6 +14,7 @@ mod nightly;
 mod packages;
 mod peers;
 mod runner;
+mod soak;
 mod test;
 mod tidy;
 
@@ -56,6 +57,8 @@ enum Commands {
         #[arg(long, default_value_t = fuzz::SECONDS)]
         seconds: u32,
     },
+    /// Kill participants of a loaded system at random and account for every message
+    Soak(soak::Options),
     /// Build, install and run the examples in C and Rust
     Examples,
     /// Install the libraries, headers, pkg-config file, command and completions
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Commands::Miri => single("Miri", nightly::miri),
         Commands::Tsan => single("ThreadSanitizer", nightly::tsan),
         Commands::Fuzz { seconds } => finish_result(fuzz::run(&context, seconds)),
+        Commands::Soak(options) => soak::run(&context, &options).map_or_else(|error| explain(&error), finish),
         Commands::Examples => single("examples", examples::step),
         Commands::Install { prefix } => done(install::install(&context, &prefix)),
         Commands::BenchPeers(options) => done(peers::bench(&context, &options)),

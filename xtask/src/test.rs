@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::runner::{COMMAND_TIME_MAX, Context, Step, Verdict};
-use crate::{examples, fuzz, models, nightly, packages, tidy};
+use crate::{examples, fuzz, models, nightly, packages, soak, tidy};
 
 /// Every step, quick ones first.
 pub const STEPS: &[Step] = &[
@@ -20,6 +20,7 @@ pub const STEPS: &[Step] = &[
     Step { title: "documentation", run: documentation },
     Step { title: "no_std targets", run: nostd },
     Step { title: "examples in C and Rust", run: examples::step },
+    Step { title: "crash proof: kills at random instants", run: soak::step },
     Step { title: "loom models", run: models::loom },
     Step { title: "mutants: the models notice each weakened order", run: models::mutants },
     Step { title: "Miri", run: nightly::miri },
