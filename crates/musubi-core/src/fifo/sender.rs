@@ -7,7 +7,9 @@
 //! receiver's returns (layout: `rx`), whose entries are claims: a block comes back only if it is out.
 
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
 
 use super::pool::{Entry, Pool};
 use super::{Cursor, REAP_MAX, Ring};
@@ -25,9 +27,18 @@ use crate::words::{OwnWords, PeerWords};
 /// of the pool until the end is re-initialised; the interfaces above wrap it so that this does not happen.
 #[must_use = "a block that is neither enqueued nor freed is lost to the channel"]
 pub struct Loan<'m> {
-    memory: &'m mut [u8],
+    /// Not a reference: a loan that is passed to [`Sender::enqueue`] lives on there for a moment after the receiver may
+    /// read the block, and a unique reference would forbid that reading.
+    memory: NonNull<u8>,
+    bytes: u32,
     block: u32,
+    lifetime: PhantomData<&'m mut [u8]>,
 }
+
+// SAFETY: a loan is as exclusive as the `&mut [u8]` that it stands for.
+unsafe impl Send for Loan<'_> {}
+// SAFETY: as above; `&Loan` gives `&[u8]` only.
+unsafe impl Sync for Loan<'_> {}
 
 impl Loan<'_> {
     /// The block's number in its channel.
@@ -39,19 +50,22 @@ impl Loan<'_> {
 impl Deref for Loan<'_> {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        self.memory
+        // SAFETY: the bytes lie inside the own section for 'm, and while the loan exists nobody else writes them.
+        unsafe { core::slice::from_raw_parts(self.memory.as_ptr(), self.bytes as usize) }
     }
 }
 
 impl DerefMut for Loan<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
-        self.memory
+        // SAFETY: as in `deref`; the pool marked the block held, so no other loan covers these bytes, and `&mut self`
+        // keeps this one from giving a second slice.
+        unsafe { core::slice::from_raw_parts_mut(self.memory.as_ptr(), self.bytes as usize) }
     }
 }
 
 impl fmt::Debug for Loan<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loan").field("block", &self.block).field("bytes", &self.memory.len()).finish()
+        f.debug_struct("Loan").field("block", &self.block).field("bytes", &self.bytes).finish()
     }
 }
 
@@ -186,10 +200,8 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         let block = self.allocate_block()?;
         let bytes = self.shape.block_bytes;
         let memory = self.own.bytes_at(self.shape.payload(block), bytes);
-        // SAFETY: the bytes lie inside the own section for 'm (`bytes_at` checked); only this participant writes them,
-        // and the pool has just marked the block held, so no other `Loan` covers them until it is given back.
-        let memory = unsafe { core::slice::from_raw_parts_mut(memory, bytes as usize) };
-        Ok(Loan { memory, block })
+        let memory = NonNull::new(memory).ok_or(Error::Plan)?;
+        Ok(Loan { memory, bytes, block, lifetime: PhantomData })
     }
 
     /// [`Sender::allocate`] by number, for an interface that hands out numbers; see [`Sender::block_address`].
