@@ -100,7 +100,7 @@ pub mod tx {
     pub const DROPPED: u32 = 57;
     /// Returns refused because the receiver claimed what cannot be.
     pub const REFUSED: u32 = 58;
-    /// Most messages that were queued when one was sampled ([`crate::plan::Fifo::sample_every`]).
+    /// Most messages that were queued, of the times when it was looked at: every 16th sample, and when no block is free.
     pub const HIGH_WATER: u32 = 59;
     /// Blocks out of the pool now.
     pub const IN_USE: u32 = 60;

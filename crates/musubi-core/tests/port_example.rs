@@ -255,10 +255,6 @@ fn link<'m>(
 }
 
 #[test]
-#[cfg_attr(
-    miri,
-    ignore = "Miri finds a race: `Sender::enqueue` still has the loan's `&mut [u8]` when the receiver reads"
-)]
 fn messages_survive_the_death_of_a_receiver() {
     PLAN.check().unwrap();
     let clock = Monotonic(Instant::now());

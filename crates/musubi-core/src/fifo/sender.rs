@@ -72,6 +72,8 @@ impl fmt::Debug for Loan<'_> {
 /// Processor pauses before a look at the returns that follows one which found few.
 const THIN_PAUSES: u32 = 16;
 
+/// At one in this many sampled messages the depth of the queue is looked at, which costs the receiver a line.
+const DEPTH_SAMPLES: u32 = 16;
 /// How many blocks ahead of the present one are asked for.
 const AHEAD: u32 = 4;
 
@@ -105,6 +107,7 @@ pub struct Sender<'m, S, C> {
     regulator: Regulator,
     sample_every: u32,
     until_sample: u32,
+    samples: u32,
     /// Slot and turn of the last message, if no notification covers it yet.
     unflagged: Option<(u32, u32)>,
     last_bytes: u32,
@@ -151,6 +154,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
             regulator: Regulator::new(fifo.regulation),
             sample_every: fifo.sample_every,
             until_sample: 1,
+            samples: 0,
             unflagged: None,
             last_bytes: 0,
             thin: false,
@@ -212,6 +216,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         }
         let Some(block) = self.pool.take(self.slot_ahead()) else {
             self.own.count_one(tx::EXHAUSTED);
+            self.note_depth();
             return Err(Error::NoBlock);
         };
         self.account();
@@ -534,7 +539,10 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
             return 0;
         }
         self.until_sample = self.sample_every;
-        self.note_depth();
+        self.samples = self.samples.wrapping_add(1);
+        if self.samples.is_multiple_of(DEPTH_SAMPLES) {
+            self.note_depth();
+        }
         (clock.now_ns() as u32).max(1)
     }
 }
