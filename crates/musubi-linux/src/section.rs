@@ -202,7 +202,8 @@ fn place(plan: &Plan<'_>, domain: u16, wanted: Part) -> Option<(u32, u32)> {
     found
 }
 
-fn header_fits(words: &PeerWords<'_>, party: Party) -> bool {
+/// Whether a section's header says what its owner announced; how the section came here is not looked at.
+pub fn header_fits(words: &PeerWords<'_>, party: Party) -> bool {
     let hash = u64::from(words.get(header::PLAN_LOW)) | u64::from(words.get(header::PLAN_HIGH)) << 32;
     words.see(header::EPOCH, Site::SeeLink) == party.epoch
         && words.get(header::MAGIC) == layout::MAGIC
