@@ -6,8 +6,9 @@
 //!
 //! How it works: the kernel says how long each thread has waited for a processor (`/proc/thread-self/schedstat`). A
 //! control thread on each processor, in the supervisor, sleeps by plain system calls and is judged by the same rule:
-//! what it shows is the machine's doing (a virtual processor that its host did not run, for one). A call that is late
-//! while a control thread was late by half as much or more is counted apart.
+//! it has real-time priority where that is allowed, so what it shows is the machine's doing (a virtual processor that
+//! its host did not run, for one). A call that is late while a control thread was late by half as much or more is
+//! counted apart.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use anyhow::Context;
 use musubi_core::endpoint::Deadline;
 use musubi_linux::clock::now_ns;
+use musubi_linux::realtime;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::record::{Of, Record, SUPERVISOR};
@@ -23,6 +25,7 @@ use crate::record::{Of, Record, SUPERVISOR};
 /// How late is late, in nanoseconds.
 pub const MARGIN_NS: u64 = 10_000_000;
 const CONTROL_PERIOD: Duration = Duration::from_millis(1);
+const CONTROL_PRIORITY: u8 = 50;
 /// How long the control threads have to show that they were late too.
 const HEARING_TIME: Duration = Duration::from_millis(60);
 
@@ -71,6 +74,8 @@ impl<'r> Timing<'r> {
         let mut own = CpuSet::new();
         own.set(processor);
         sched_setaffinity(None, &own).context("choosing a processor")?;
+        // Without the permission, what it shows includes waiting behind others.
+        let _ = realtime::set_fifo_priority(CONTROL_PRIORITY);
         while self.record.phase().get() != crate::record::END {
             self.judged(&CONTROL, CONTROL_PERIOD, |_| std::thread::sleep(CONTROL_PERIOD));
         }
@@ -111,7 +116,7 @@ impl<'r> Timing<'r> {
         }
         let own_ns = late_ns.saturating_sub(self.waited_for_processor_ns() - waited_ns);
         if into.is_control {
-            self.record.note_hiccup(now_ns(), (own_ns / 1_000) as u32);
+            self.record.note_hiccup(now_ns(), (late_ns / 1_000) as u32);
         } else if own_ns > MARGIN_NS && self.machine_was_late(late_ns, own_ns) {
             return self.word(Of::MachineLate).count();
         }
