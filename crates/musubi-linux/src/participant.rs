@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use musubi_core::layout::{header, section_bytes, state};
 use musubi_core::plan::{Plan, PortKind, Role};
+use musubi_core::words::OwnWords;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
 use crate::attendant;
@@ -294,6 +295,12 @@ impl Participant {
     pub fn open_segment(&self, smem: u16, deadline: Deadline) -> Result<Segment, Error> {
         self.check_process()?;
         segment::open(&self.shared, smem, deadline)
+    }
+
+    /// All words of our section, for tests of what a peer that writes anything can do.
+    #[doc(hidden)]
+    pub fn section_words(&self) -> OwnWords<'_> {
+        self.shared.section.words()
     }
 
     /// Leaves the system: peers see at once that we are gone. Ends and segments that are still held go dead.
