@@ -169,7 +169,7 @@ pub(crate) fn status_of_port(error: &musubi_linux::Error) -> Status {
         Error::NoSuchDomain(..) | Error::NoSuchSlot { .. } | Error::OtherPort(_) => Status::Domain,
         Error::NotOurs { .. } => Status::Channel,
         Error::Instance(_) | Error::Argument(_) => Status::Argument,
-        Error::DomainFull { .. } | Error::EndInUse { .. } => Status::Busy,
+        Error::DomainFull { .. } | Error::EndInUse { .. } | Error::SegmentInUse(_) => Status::Busy,
         Error::NameForeign { .. }
         | Error::UserNotAllowed { .. }
         | Error::RefusedUser { .. }

@@ -104,6 +104,8 @@ impl Attendant {
     }
 
     fn raise_late(&self) {
+        // Before the ends are listed: one that is claimed and armed from here on sets the timer anew.
+        self.shared.late.fired();
         let ends: Vec<_> = self.shared.lock().holdings.iter().map(|holding| Arc::clone(&holding.core)).collect();
         let sending = ends.iter().filter(|core| core.direction == Direction::Send).map(|core| (&core.late, core));
         for core in self.shared.late.expired(now_ns(), sending) {

@@ -6,7 +6,7 @@
 //! How it works: a handle's state goes back to a shelf when the handle is dropped. When the participant leaves, the
 //! shelf is cleared and closed, which closes the ends.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use musubi_core::endpoint::{Attachment, Deadline};
@@ -30,6 +30,8 @@ pub(crate) struct Shelf(Mutex<Option<Parked>>);
 struct Parked {
     sending: HashMap<u16, sending::State>,
     receiving: HashMap<u16, receiving::State>,
+    /// SMEM channels of which there is a handle; a second one would write the same ticket.
+    segments: HashSet<u16>,
 }
 
 impl Shelf {
@@ -60,6 +62,18 @@ impl Shelf {
             None => Some(state),
         };
         drop(parked);
+    }
+
+    /// Notes that there is a handle of an SMEM channel; false if there was one already.
+    fn open_segment(&self, smem: u16) -> bool {
+        self.lock().as_mut().is_some_and(|parked| parked.segments.insert(smem))
+    }
+
+    /// Notes that there is none any more.
+    pub(crate) fn close_segment(&self, smem: u16) {
+        if let Some(parked) = self.lock().as_mut() {
+            parked.segments.remove(&smem);
+        }
     }
 
     fn sending(&self, fifo: u16) -> Option<sending::State> {
@@ -125,7 +139,10 @@ impl Attachment for Participant {
 
     fn open_segment(&self, smem: u16, deadline: Deadline) -> Result<SharedEnd, Error> {
         let segment = Participant::open_segment(self, smem, deadline.into())?;
-        SharedEnd::new(segment, self.spin())
+        if !self.shelf().open_segment(smem) {
+            return Err(Error::SegmentInUse(segment.channel().name.to_owned()));
+        }
+        SharedEnd::new(segment, self.spin(), Arc::clone(self.shelf()))
     }
 }
 

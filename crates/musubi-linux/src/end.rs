@@ -175,9 +175,11 @@ impl End {
     ///
     /// # Errors
     /// [`Error::System`] if the process has no descriptors left; [`Error::Left`] after the participant has left.
-    pub fn set_waker(&self, waker: Waker) -> Result<(), Error> {
+    ///
+    /// Gives the waker that was set before, so that the caller drops it where its destructor does no harm.
+    pub fn set_waker(&self, waker: Waker) -> Result<Option<Waker>, Error> {
         let gate = self.gate()?;
-        gate.set_waker(Some(waker));
+        let former = gate.set_waker(Some(waker));
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
         let token = Token::Waker(self.core.serial).data();
         match epoll::modify(&self.shared.epoll, gate.fd(), token, flags) {
@@ -185,7 +187,7 @@ impl End {
             done => done,
         }
         .tried("watching a descriptor")?;
-        if self.shared.stopping() { Err(Error::Left) } else { Ok(()) }
+        if self.shared.stopping() { Err(Error::Left) } else { Ok(former) }
     }
 
     /// Has the attendant raise a notification at `at_ns` ([`crate::clock::now_ns`]) unless disarmed before. Cheap if
@@ -266,9 +268,8 @@ impl EndCore {
         }
         match &self.mailbox {
             Mailbox::Tx(links) => links.change(|state| state.receiver = None),
-            Mailbox::Rx(links) => {
-                links.change(|state| state.senders.iter_mut().for_each(|sender| sender.alive = false))
-            }
+            // What the senders still have queued is for our successor.
+            Mailbox::Rx(links) => links.change(|state| state.senders.clear()),
         }
         self.notify_change();
         self.gate.get()?.set_waker(None)

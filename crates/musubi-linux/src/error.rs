@@ -104,6 +104,9 @@ pub enum Error {
         /// Which end.
         direction: Direction,
     },
+    /// This participant has a handle of this SMEM channel already.
+    #[error("SMEM channel {0} is open in this participant already; share that handle")]
+    SegmentInUse(String),
     /// What was waited for did not come before the deadline.
     #[error("{0} did not come before the deadline")]
     TimedOut(&'static str),

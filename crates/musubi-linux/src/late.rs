@@ -88,11 +88,15 @@ impl LateTimer {
         let _ = timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &once);
     }
 
-    /// After the timer fired: takes which of `ends` are due, and arms for the others.
-    pub(crate) fn expired<'a, T>(&self, now_ns: u64, ends: impl Iterator<Item = (&'a LateTime, T)>) -> Vec<T> {
+    /// First step after the timer fired, before the ends are listed: from now on whoever arms an end sets the timer.
+    pub(crate) fn fired(&self) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.fd, &mut count);
         self.earliest_ns.store(NEVER, Ordering::SeqCst);
+    }
+
+    /// Second step: takes which of `ends` are due, and arms for the others.
+    pub(crate) fn expired<'a, T>(&self, now_ns: u64, ends: impl Iterator<Item = (&'a LateTime, T)>) -> Vec<T> {
         let mut due = Vec::new();
         for (time, end) in ends {
             match time.take_due(now_ns) {

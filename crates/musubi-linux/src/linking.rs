@@ -24,7 +24,7 @@ use crate::end::{Direction, End, EndCore, Mailbox};
 use crate::error::Error;
 use crate::events::LinkKey;
 use crate::late::LateTime;
-use crate::links::{RxLinks, RxSender, RxState, TxLink, TxLinks, TxState, Versioned};
+use crate::links::{INCARNATIONS_MAX, RxLinks, RxSender, RxState, TxLink, TxLinks, TxState, Versioned};
 use crate::message::Message;
 use crate::registry::{Holding, Registry, Shared};
 use crate::section::{OwnPart, PeerPart};
@@ -58,10 +58,10 @@ impl Registry {
         let words = own.words();
         let start = words.get(tx::START);
         if words.get(tx::LINK_EPOCH) == 0 {
-            return TxState { receiver: None, gone: 0, start };
+            return TxState { start, ..TxState::default() };
         }
         let last = self.parked.remove(&fifo).map(|link| link.words);
-        TxState { receiver: None, gone: 0, start: end_session(shared, fifo, own, last.as_ref(), start) }
+        TxState { start: end_session(shared, fifo, own, last.as_ref(), start), ..TxState::default() }
     }
 
     /// Gives an end up.
@@ -217,9 +217,13 @@ fn unlink_receiver(shared: &Shared, core: &EndCore, links: &TxLinks, who: LinkKe
     }
     links.change(|state| {
         let gone = state.receiver.take();
-        let rx = gone.as_ref().map(|link| &link.words);
+        let (rx, began) = (gone.as_ref().map(|link| &link.words), state.start);
         state.start = end_session(shared, core.fifo, &core.own, rx, state.start);
         state.gone = state.gone.wrapping_add(1);
+        if state.lost.len() == INCARNATIONS_MAX {
+            state.lost.pop_front();
+        }
+        state.lost.extend(gone.map(|link| (link, began)));
     });
     true
 }

@@ -71,6 +71,9 @@ pub struct TxState {
     pub gone: u32,
     /// Position where the present or next session begins.
     pub start: u32,
+    /// Receivers lost since the data path last looked, with the position where each began, in order; at most
+    /// [`INCARNATIONS_MAX`], the oldest give way. What they returned before they went is still to be read.
+    pub lost: VecDeque<(TxLink, u32)>,
 }
 
 /// One receiver.

@@ -101,7 +101,7 @@ impl State {
         let state = links.lock();
         self.version = Some(links.version());
         for sender in &state.senders {
-            match self.lanes.iter_mut().find(|lane| identity(&lane.sender) == identity(sender)) {
+            match self.lanes.iter_mut().find(|lane| is_same(&lane.sender, sender)) {
                 Some(lane) => {
                     lane.sender.alive = sender.alive;
                     lane.sender.doorbell.clone_from(&sender.doorbell);
@@ -109,11 +109,24 @@ impl State {
                 None => self.lanes.extend(new_lane(&self.end, self.trust, sender, &mut self.next_tag)),
             }
         }
-        // One that the mailbox had to forget before we drained it.
-        self.lanes.retain(|lane| state.senders.iter().any(|sender| identity(sender) == identity(&lane.sender)));
+        let lanes = std::mem::take(&mut self.lanes);
+        let known = |lane: &Lane| state.senders.iter().any(|sender| is_same(&lane.sender, sender));
+        let (known, forgotten): (VecDeque<_>, VecDeque<_>) = lanes.into_iter().partition(known);
+        self.lanes = known;
         drop(state);
+        forgotten.into_iter().for_each(|lane| self.forget(lane));
         self.settle_front();
         self.announce_front();
+    }
+
+    /// A sender that the mailbox had to forget before it was drained, or that we have left: its memory stays as long as
+    /// the program holds blocks of it.
+    fn forget(&mut self, mut lane: Lane) {
+        self.losses += 1;
+        if lane.core.held() > 0 {
+            lane.core.retire();
+            self.former.push(lane);
+        }
     }
 
     /// Retires the front lane if its sender is gone, and goes on to the next when it is drained.
@@ -137,7 +150,7 @@ impl State {
     fn leave_front(&mut self) {
         let Some(lane) = self.lanes.pop_front() else { return };
         self.losses += 1;
-        self.links.lock().senders.retain(|sender| identity(sender) != identity(&lane.sender));
+        self.links.lock().senders.retain(|sender| !is_same(sender, &lane.sender));
         if lane.core.held() > 0 {
             self.former.push(lane);
         }
@@ -260,8 +273,10 @@ impl State {
     }
 }
 
-fn identity(sender: &RxSender) -> (u16, u32, u32) {
-    (sender.participant, sender.epoch, sender.serial)
+/// Whether both are one incarnation in one mapping of its memory. A peer that introduces itself twice is mapped twice.
+fn is_same(one: &RxSender, other: &RxSender) -> bool {
+    let identity = |sender: &RxSender| (sender.participant, sender.epoch, sender.serial);
+    identity(one) == identity(other) && Arc::ptr_eq(one.words.section(), other.words.section())
 }
 
 /// The core's receiver for a sender; `None` if the plan and the memory disagree, which attaching has excluded.
@@ -296,14 +311,14 @@ impl ReceivingEnd {
     /// Whether a sender was lost that no call has reported yet; asking reports it. Its messages come first.
     pub fn take_loss(&self) -> bool {
         let mut state = self.state();
-        state.follow();
+        state.ready();
         std::mem::take(&mut state.losses) > 0
     }
 
     /// Whether [`ReceivingEnd::take_loss`] would report one.
     pub fn has_loss(&self) -> bool {
         let mut state = self.state();
-        state.follow();
+        state.ready();
         state.losses > 0
     }
 
@@ -330,8 +345,9 @@ impl ReceivingEnd {
         state.end.clear_event();
         state.armed = true;
         state.follow();
-        let bits = state.waiting_bits();
-        state.lanes.front_mut().is_some_and(|front| front.core.announce_wait(bits))
+        state.announce_front();
+        // A lane that was drained gives way here to the next, which hears that we are armed and is looked at.
+        state.ready()
     }
 
     /// [`ReceivingEndTrait::dequeue`] by number: a tag of the sender's incarnation, the block, and its payload bytes.
@@ -471,18 +487,18 @@ impl ReceivingEndTrait for ReceivingEnd {
     }
 
     fn poll_event(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        // Dropped last: a waker's destructor is foreign code, which may use this end.
+        let _former;
         let mut state = self.state();
         state.end.clear_event();
-        if state.end.set_waker(context.waker().clone()).is_err() {
+        _former = state.end.set_waker(context.waker().clone());
+        if _former.is_err() {
             // Without a descriptor nobody could wake us; so look again at the executor's pace.
             context.waker().wake_by_ref();
         }
         state.armed = true;
         state.follow();
-        let bits = state.waiting_bits();
-        if let Some(front) = state.lanes.front_mut() {
-            front.core.announce_wait(bits);
-        }
+        state.announce_front();
         if state.take_ready().is_some() {
             return Poll::Ready(Ok(()));
         }

@@ -93,17 +93,23 @@ impl State {
 
     #[cold]
     fn apply_links(&mut self) {
-        let state = self.links.lock();
+        let mut state = self.links.lock();
         let (receiver, gone, start) = (state.receiver.clone(), state.gone, state.start);
+        let lost = std::mem::take(&mut state.lost);
         self.version = Some(self.links.version());
         drop(state);
+        // A last look at each: an event that it raised before it went is not lost with it.
+        self.core.poll();
+        // Those that came and went since the last look: what they gave back is taken in order. `lost` keeps their memory.
+        for (link, began) in lost.iter().filter(|(link, _)| !is_same_link(Some(link), self.link.as_ref())) {
+            self.core.set_receiver(Some(extended(link)), *began);
+            self.core.poll();
+        }
         if gone != self.gone_seen {
             self.gone_seen = gone;
             self.loss_unreported = true;
         }
-        // A last look: an event that the former receiver raised before it went is not lost with it.
-        self.core.poll();
-        let changed = identity(&receiver) != identity(&self.link);
+        let changed = !lost.is_empty() || !is_same_link(receiver.as_ref(), self.link.as_ref());
         if changed || receiver.is_none() {
             self.core.set_receiver(receiver.as_ref().map(extended), start);
         }
@@ -154,8 +160,16 @@ impl State {
     }
 }
 
-fn identity(link: &Option<TxLink>) -> Option<(u16, u32, u32)> {
-    link.as_ref().map(|link| (link.participant, link.epoch, link.serial))
+/// Whether both are one incarnation in one mapping of its memory. A peer that introduces itself twice is mapped twice.
+fn is_same_link(one: Option<&TxLink>, other: Option<&TxLink>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            let identity = |link: &TxLink| (link.participant, link.epoch, link.serial);
+            identity(one) == identity(other) && Arc::ptr_eq(one.words.section(), other.words.section())
+        }
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 fn doorbell(link: &Option<TxLink>) -> LinkDoorbell<'_> {
@@ -401,9 +415,12 @@ impl SendingEndTrait for SendingEnd {
     }
 
     fn poll_block(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        // Dropped last: a waker's destructor is foreign code, which may use this end.
+        let _former;
         let mut state = self.state();
         state.end.clear_event();
-        if state.end.set_waker(context.waker().clone()).is_err() {
+        _former = state.end.set_waker(context.waker().clone());
+        if _former.is_err() {
             // Without a descriptor nobody could wake us; so look again at the executor's pace.
             context.waker().wake_by_ref();
         }

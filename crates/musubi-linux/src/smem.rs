@@ -9,6 +9,7 @@
 //! What it does not do: keep a member that ignores the lock from writing; the memory is writable by all members.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use musubi_core::Error;
@@ -17,6 +18,7 @@ use musubi_core::layout::ticket;
 use musubi_core::lock::{Bakery, Contender, OUTSIDE};
 use musubi_core::words::{OwnWords, PeerWords};
 
+use crate::channels::Shelf;
 use crate::clock::{Deadline as Until, now_ns};
 use crate::futex::{self, Watch};
 use crate::segment::{Segment, Tickets};
@@ -33,6 +35,7 @@ const NEWCOMERS_MAX: u32 = 64;
 pub struct SharedEnd {
     state: RefCell<State>,
     spin: Spin,
+    shelf: Arc<Shelf>,
 }
 
 #[derive(Debug)]
@@ -51,14 +54,18 @@ impl SharedEnd {
     ///
     /// # Errors
     /// [`crate::Error::Plan`] if the plan names a lock that this port does not have.
-    pub(crate) fn new(segment: Segment, spin: Spin) -> Result<SharedEnd, crate::Error> {
-        let words = segment.own_ticket().ok_or(crate::Error::Plan)?.words();
+    pub(crate) fn new(segment: Segment, spin: Spin, shelf: Arc<Shelf>) -> Result<SharedEnd, crate::Error> {
+        let Some(ticket) = segment.own_ticket() else {
+            shelf.close_segment(segment.smem());
+            return Err(crate::Error::Plan);
+        };
+        let words = ticket.words();
         // SAFETY: `segment` keeps our section mapped and goes last; the port gives one `SharedEnd` a channel at a time,
         // so nothing else in this process writes the line.
         let own: OwnWords<'static> = unsafe { OwnWords::new(words.bytes_at(0, 0).cast(), words.len()) };
         let bakery = Bakery::new(segment.me().0, own);
         let state = State { bakery, others: Vec::new(), version: None, tickets: Tickets::from([]), segment };
-        Ok(SharedEnd { state: RefCell::new(state), spin })
+        Ok(SharedEnd { state: RefCell::new(state), spin, shelf })
     }
 
     /// Address of the memory, the same as long as the channel is open.
@@ -104,6 +111,16 @@ impl SharedEnd {
             }
             state.sleep(deadline);
         }
+    }
+}
+
+impl Drop for SharedEnd {
+    /// A handle that goes while it holds the lock gives it back; nobody else could.
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        state.bakery.abandon();
+        let _ = state.unlock();
+        self.shelf.close_segment(state.segment.smem());
     }
 }
 

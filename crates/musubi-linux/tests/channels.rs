@@ -1,82 +1,13 @@
 //! FIFO and SMEM channels between participants of one process: the data path on real sections and sockets.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+mod talk;
+
 use std::thread;
 use std::time::Duration;
 
 use musubi_core::Error;
 use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
-use musubi_core::plan::*;
-use musubi_linux::{Options, Participant};
-
-const fn domain(name: &'static str, role: Role, participants: u16) -> Domain<'static> {
-    Domain {
-        name,
-        role,
-        port: PortKind::LinuxProcess,
-        trust: Trust::MayCrash,
-        participants,
-        uids: &[],
-        gids: &[],
-        spin_ns: 20_000,
-    }
-}
-
-const fn fifo(name: &'static str, from: u16, to: u16, blocks: u32, block_bytes: u32) -> Fifo<'static> {
-    Fifo {
-        name,
-        from,
-        to,
-        blocks,
-        block_bytes,
-        priority: 0,
-        filter: FilterRule::EACH,
-        regulation: Regulation::NONE,
-        budget_ns: 0,
-        on_restart: OnRestart::Keep,
-        sample_every: 1,
-    }
-}
-
-static PLAN: Plan<'static> = Plan {
-    name: "channels-test",
-    hash: 0x1234,
-    domains: &[domain("control", Role::Master, 1), domain("gateway", Role::Remote, 2)],
-    fifos: &[fifo("down", 0, 1, 8, 64), fifo("up", 1, 0, 4, 4096)],
-    smems: &[Smem { name: "shared", domains: &[0, 1], bytes: 64, lock: LockKind::Bakery }],
-    liveness: Liveness { heartbeat_ns: 50_000_000, stalled_ns: 500_000_000 },
-};
-
-/// An instance of its own for each test, so that they can run at the same time.
-fn instance() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("t{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-fn attach(domain: &str, instance: &str) -> Participant {
-    Participant::attach(Options { instance: Some(instance.to_owned()), ..Options::new(&PLAN, domain) }).unwrap()
-}
-
-fn soon() -> Deadline {
-    musubi_linux::Deadline::after(Duration::from_secs(5)).into()
-}
-
-fn send(end: &impl SendingEnd, value: u32) -> Result<(), Error> {
-    let mut loan = end.allocate(soon())?;
-    loan[..4].copy_from_slice(&value.to_le_bytes());
-    end.enqueue(loan, 4).map_err(|(error, _)| error)?;
-    end.notify();
-    Ok(())
-}
-
-fn receive(end: &impl ReceivingEnd) -> Result<u32, Error> {
-    end.wait(soon())?;
-    let received = end.dequeue()?;
-    let mut bytes = [0; 4];
-    received.copy_to(0, &mut bytes);
-    assert!(end.free(received).is_ok());
-    Ok(u32::from_le_bytes(bytes))
-}
+use talk::{attach, instance, receive, send, soon};
 
 #[test]
 fn messages_flow_both_ways_in_either_order_of_start() {

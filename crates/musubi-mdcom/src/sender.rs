@@ -71,6 +71,14 @@ impl<'a, A: Attachment, T> Sender<'a, A, T> {
         }
     }
 
+    /// The same wait as an instant, so that two steps do not take twice the time. A poll stays one.
+    fn absolute(&self, wait: Wait) -> Wait {
+        match wait {
+            Wait::For(_) => Wait::from_deadline(wait.deadline(self.attachment)),
+            other => other,
+        }
+    }
+
     /// Enqueues a block, waiting until the regulator admits it if `wait` allows.
     fn enqueue_in_time(&self, block: Block<'_, A::Sending, T>, bytes: u32, wait: Wait) -> Result<(), Error> {
         let mut block = block;
@@ -143,6 +151,7 @@ impl<A: Attachment> Sender<'_, A, Bytes> {
         if bytes.len() > self.end.block_bytes() as usize {
             return Err(Error::TooLong);
         }
+        let wait = self.absolute(wait);
         let mut block = self.alloc(wait)?;
         block[..bytes.len()].copy_from_slice(bytes);
         self.enqueue_in_time(block, bytes.len() as u32, wait)?;
@@ -156,6 +165,7 @@ impl<A: Attachment, T: Payload> Sender<'_, A, T> {
     /// # Errors
     /// Those of [`Sender::alloc`] and [`Block::enqueue`].
     pub fn send(&self, value: T, wait: Wait) -> Result<Notified, Error> {
+        let wait = self.absolute(wait);
         let mut block = self.alloc(wait)?;
         *block = value;
         self.enqueue_in_time(block, size_of::<T>() as u32, wait)?;

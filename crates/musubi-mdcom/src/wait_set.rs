@@ -50,6 +50,10 @@ impl<'r, A: Attachment, const N: usize> WaitSet<'r, A, N> {
 
     /// Waits until a member has a message, an event or a loss, and names it.
     ///
+    /// It takes nothing: go on with `next(Wait::Poll)` of that receiver, which takes a message, or else an event
+    /// ([`Error::Timeout`]) or a loss ([`Error::PeerGone`]). With `dequeue` alone, an event or a loss would be named again
+    /// and again.
+    ///
     /// # Errors
     /// [`Error::Timeout`].
     pub fn wait(&mut self, wait: Wait) -> Result<usize, Error> {

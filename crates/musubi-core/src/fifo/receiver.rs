@@ -208,6 +208,8 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
             for entry in 0..self.ring.slots() {
                 self.own.set(rx::WORDS + entry, 0);
             }
+            // Events that we raised for a former sender are not for this one.
+            self.own.set(rx::EVENTS, 0);
             self.own.set(rx::LINK_PARTICIPANT, u32::from(self.sender.0));
             self.own.publish(rx::LINK_EPOCH, self.sender.1, Site::PublishBegin);
             self.stage = Stage::Open;
@@ -400,15 +402,16 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         if self.stage == Stage::Waiting && !self.begin() {
             return Err(Error::Empty);
         }
-        loop {
+        // At most as many messages are void as the channel has blocks; one more look finds the first that is not.
+        for _ in 0..=self.ring.slots() {
             let void = self.is_void();
             let taken = self.take(clock)?;
             if !void {
                 return Ok(taken);
             }
-            // At most as many messages are void as the channel has blocks.
             let _ = self.free(taken, doorbell);
         }
+        Err(Error::Empty)
     }
 
     #[inline(always)]

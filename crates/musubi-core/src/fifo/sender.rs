@@ -205,6 +205,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         let bytes = self.shape.block_bytes;
         let memory = self.own.bytes_at(self.shape.payload(block), bytes);
         let memory = NonNull::new(memory).ok_or(Error::Plan)?;
+        self.pool.lend(block);
         Ok(Loan { memory, bytes, block, lifetime: PhantomData })
     }
 
@@ -256,7 +257,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     /// # Errors
     /// The loan itself, if it is not of this end.
     pub fn free<'l>(&mut self, loan: Loan<'l>) -> Result<(), Loan<'l>> {
-        if self.owns(&loan) && self.free_block(loan.block).is_ok() { Ok(()) } else { Err(loan) }
+        if self.take_loan(&loan) && self.free_block(loan.block).is_ok() { Ok(()) } else { Err(loan) }
     }
 
     /// [`Sender::free`] by number.
@@ -277,10 +278,13 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     /// With the loan: [`Error::TooLong`], [`Error::Throttled`], or [`Error::NotHeld`] if it is not of this end.
     #[inline(always)]
     pub fn enqueue<'l>(&mut self, loan: Loan<'l>, bytes: u32, clock: &impl Clock) -> Result<(), (Error, Loan<'l>)> {
-        if !self.owns(&loan) {
+        if !self.take_loan(&loan) {
             return Err((Error::NotHeld, loan));
         }
-        self.enqueue_block(loan.block, bytes, clock).map_err(|error| (error, loan))
+        self.enqueue_block(loan.block, bytes, clock).map_err(|error| {
+            self.pool.lend(loan.block);
+            (error, loan)
+        })
     }
 
     /// [`Sender::enqueue`] by number.
@@ -323,12 +327,13 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         self.own.set(slot + slot::BLOCK, block | (self.epoch << 16));
         self.own.set(slot + slot::STAMP, stamp);
         let turn = self.tail.turn();
+        self.tail = self.tail.next(self.ring);
+        // Before the announcement: who learns how far a dead receiver got must find a tail that is not behind it.
+        self.own.set(tx::TAIL, self.tail.position);
         self.own.publish(slot + slot::TURN, turn, Site::PublishTurn);
         self.coherence.publish(self.own.bytes_at(slot * 4, slot::PAYLOAD * 4), slot::PAYLOAD * 4);
         self.unflagged = Some((slot, turn));
         self.last_bytes = bytes;
-        self.tail = self.tail.next(self.ring);
-        self.own.set(tx::TAIL, self.tail.position);
         self.own.count(tx::SENT, tx::SENT_HIGH, 1);
         self.own.count(tx::BYTES, tx::BYTES_HIGH, bytes);
     }
@@ -389,7 +394,8 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         }
     }
 
-    /// Re-initialises the channel from this end (`mdcom_fifo_init`): held blocks return to the pool, queued messages
+    /// Re-initialises the channel from this end (`mdcom_fifo_init`): blocks held by number return to the pool (loans
+    /// stay valid), queued messages
     /// are void and come back as the receiver passes them. Gives how many blocks the program had held.
     pub fn reset(&mut self, doorbell: &impl Doorbell) -> u32 {
         let held = self.pool.recall();
@@ -522,10 +528,10 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     }
 
     #[inline(always)]
-    fn owns(&self, loan: &Loan<'_>) -> bool {
+    fn take_loan(&mut self, loan: &Loan<'_>) -> bool {
         let home = (loan.block < self.ring.slots())
             .then(|| self.own.bytes_at(self.shape.payload(loan.block), self.shape.block_bytes));
-        home.is_some_and(|home| core::ptr::eq(home, loan.memory.as_ptr()))
+        home.is_some_and(|home| core::ptr::eq(home, loan.memory.as_ptr())) && self.pool.take_loan(loan.block)
     }
 
     /// The send time for every [`Fifo::sample_every`]-th message, else 0.

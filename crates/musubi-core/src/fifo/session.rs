@@ -54,5 +54,5 @@ pub fn end_link(
 fn taken_by(rx: PeerWords<'_>, (participant, epoch): (u16, u32)) -> Option<u32> {
     let began =
         rx.see(rx::LINK_EPOCH, Site::SeeBegin) == epoch && rx.get(rx::LINK_PARTICIPANT) == u32::from(participant);
-    began.then(|| rx.get(rx::TAKEN))
+    began.then(|| rx.see(rx::TAKEN, Site::SeeReturn))
 }

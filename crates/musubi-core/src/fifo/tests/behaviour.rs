@@ -147,6 +147,62 @@ fn a_dead_receivers_blocks_come_back_and_its_successor_goes_on() {
 }
 
 #[test]
+fn a_loan_is_given_back_by_itself_only() {
+    let fifo = fifo(2);
+    let memory = Memory::new(&fifo);
+    let (mut sender, _receiver) = memory.pair(&fifo);
+    let loan = sender.allocate().unwrap();
+    assert_eq!(sender.free_block(loan.block()), Err(Error::NotHeld));
+    assert_eq!(sender.enqueue_block(loan.block(), 1, &NoClock), Err(Error::NotHeld));
+    assert_eq!(sender.reset(&CountingBell::default()), 0);
+    let other = sender.allocate().unwrap();
+    assert_ne!(loan.block(), other.block());
+    assert_eq!(sender.allocate().unwrap_err(), Error::NoBlock);
+    let (error, loan) = sender.enqueue(loan, 17, &NoClock).unwrap_err();
+    assert_eq!(error, Error::TooLong);
+    sender.enqueue(loan, 16, &NoClock).unwrap();
+    sender.free(other).unwrap();
+}
+
+#[test]
+fn a_new_sender_hears_no_event_that_was_raised_for_the_last() {
+    let fifo = fifo(4);
+    let memory = Memory::new(&fifo);
+    let (sender, receiver) = memory.pair(&fifo);
+    receiver_events(receiver, 3);
+    drop(sender);
+    // The successor has memory of its own; here it is the same, wiped.
+    let fresh = Memory::new(&fifo);
+    let successor_words = Memory { tx: fresh.tx, rx: Vec::new() };
+    let mut successor = successor_words.sender(&fifo);
+    let held = vec![0; TestReceiver::held_words(4)];
+    let tx_words = OwnWords::of(&successor_words.tx);
+    let mut receiver: TestReceiver<'_> = Receiver::new(
+        OwnWords::of(&memory.rx),
+        tx_words.as_peer(),
+        &fifo,
+        RECEIVER,
+        SENDER,
+        Trust::MayCrash,
+        held,
+        Coherent,
+    )
+    .unwrap();
+    session::publish_link(&tx_words, RECEIVER.0, RECEIVER.1, 0);
+    successor.set_receiver(Some(OwnWords::of(&memory.rx).as_peer()), 0);
+    assert!(receiver.begin());
+    assert!(!successor.poll().event);
+    receiver.notify(&CountingBell::default());
+    assert!(successor.poll().event);
+}
+
+fn receiver_events(mut receiver: TestReceiver<'_>, count: u32) {
+    for _ in 0..count {
+        receiver.notify(&CountingBell::default());
+    }
+}
+
+#[test]
 fn dropping_policy_drops_and_counts() {
     let fifo = fifo(4);
     let memory = Memory::new(&fifo);
@@ -192,7 +248,7 @@ fn reset_by_the_sender_voids_what_is_queued() {
     for value in 0..3 {
         send(&mut sender, value).unwrap();
     }
-    let _held = sender.allocate().unwrap();
+    let _held = sender.allocate_block().unwrap();
     assert_eq!(sender.reset(&bell), 1);
     send(&mut sender, 9).unwrap();
     assert_eq!(receive(&mut receiver), Ok(9));

@@ -195,3 +195,25 @@ fn receiver_of(shared: &Shared) -> TestReceiver<'_> {
     receiver.begin();
     receiver
 }
+
+/// Who learns that a dead receiver took a message finds the sender's tail behind it already.
+#[test]
+fn loom_the_tail_is_never_behind_what_was_taken() {
+    model(|| {
+        let shared = Shared::new(2);
+        let peer = shared.clone();
+        let sending = thread::spawn(move || {
+            let (mut sender, _) = pair_of(&peer);
+            assert!(peer.try_send(&mut sender, 1));
+        });
+        let mut receiver = receiver_of(&shared);
+        let taken = shared.try_receive(&mut receiver).is_some();
+        drop(receiver);
+        if taken {
+            let (own, rx) = (OwnWords::of(&shared.memory.tx), OwnWords::of(&shared.memory.rx).as_peer());
+            let start = session::end_link(&own, Some(rx), Ring::new(2), SENDER, 0, OnRestart::Keep);
+            assert_eq!(start, 1, "the successor would get the message again");
+        }
+        sending.join().unwrap();
+    });
+}
