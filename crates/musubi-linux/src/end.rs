@@ -197,6 +197,12 @@ impl End {
         self.shared.late.arm(&self.core.late, at_ns);
     }
 
+    /// Whether [`End::arm_late`] still has something to raise.
+    #[inline]
+    pub fn is_late_armed(&self) -> bool {
+        self.core.late.is_armed()
+    }
+
     /// Takes back [`End::arm_late`].
     #[inline]
     pub fn disarm_late(&self) {

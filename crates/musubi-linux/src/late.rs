@@ -30,6 +30,10 @@ impl LateTime {
         self.0.store(NEVER, Ordering::SeqCst);
     }
 
+    pub(crate) fn is_armed(&self) -> bool {
+        self.0.load(Ordering::SeqCst) != NEVER
+    }
+
     /// Takes the time if it has come: `Ok(true)` if so, `Err(when)` if it lies ahead.
     fn take_due(&self, now_ns: u64) -> Result<bool, u64> {
         let at_ns = self.0.load(Ordering::SeqCst);

@@ -50,6 +50,8 @@ pub(crate) struct State {
     sleepers: u32,
     armed: bool,
     is_each: bool,
+    /// When the attendant raises what the filter holds back.
+    held_until_ns: Option<u64>,
     /// Owns the memory that `core` works on; declared last so that it goes last.
     end: End,
 }
@@ -75,6 +77,7 @@ impl State {
             sleepers: 0,
             armed: false,
             is_each: fifo.filter.is_each(),
+            held_until_ns: None,
             end,
         })
     }
@@ -124,14 +127,30 @@ impl State {
 
     fn notify(&mut self) -> Notified {
         self.follow();
+        self.note_late_raise();
         let notified = self.core.notify(&MonotonicClock, &doorbell(&self.link));
         match notified {
-            Notified::Held { latest_at_ns } => self.end.arm_late(latest_at_ns),
-            Notified::Raised if !self.is_each => self.end.disarm_late(),
+            Notified::Held { latest_at_ns } => {
+                self.held_until_ns = Some(latest_at_ns);
+                self.end.arm_late(latest_at_ns);
+            }
+            Notified::Raised if !self.is_each => {
+                self.held_until_ns = None;
+                self.end.disarm_late();
+            }
             Notified::Raised => {}
         }
         self.ring_a_newcomer();
         notified
+    }
+
+    /// Tells the filter that the attendant has raised what it held back, else it would raise the next request for that.
+    #[inline]
+    fn note_late_raise(&mut self) {
+        if let Some(at_ns) = self.held_until_ns.filter(|_| !self.end.is_late_armed()) {
+            self.core.note_raised(at_ns);
+            self.held_until_ns = None;
+        }
     }
 
     /// A receiver that was linked while we notified may have gone to sleep without seeing it.
@@ -442,6 +461,7 @@ impl SendingEndTrait for SendingEnd {
         state.is_each = rule.is_each();
         let State { core, link, .. } = &mut *state;
         core.set_filter(rule, &doorbell(link));
+        state.held_until_ns = None;
         state.end.disarm_late();
         state.ring_a_newcomer();
     }

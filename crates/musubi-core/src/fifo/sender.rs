@@ -352,6 +352,11 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         Notified::Raised
     }
 
+    /// A held-back notification was raised at this time by the port's own timer ([`tx::EVENTS`]); it covers all before.
+    pub fn note_raised(&mut self, at_ns: u64) {
+        self.filter.raised(at_ns);
+    }
+
     /// Raises a held-back notification whose time has come; gives whether it did.
     pub fn raise_if_due(&mut self, clock: &impl Clock, doorbell: &impl Doorbell) -> bool {
         let due = self.filter.due(clock.now_ns());
