@@ -10,7 +10,10 @@ fuzz_target!(|text: &str| {
             assert!(!report.errors().is_empty() && !rendered.is_empty());
         }
         Ok(description) => {
-            assert!(description.with_plan(|plan| plan.check().is_ok()), "the plan breaks a limit that attaching checks");
+            assert!(
+                description.with_plan(|plan| plan.check().is_ok()),
+                "the plan breaks a limit that attaching checks"
+            );
             let _ = musubi_config::check(&description);
             // What is printed reads back as the same system.
             let printed = musubi_config::print(&description);

@@ -36,9 +36,17 @@ enum Step {
     /// The hostile sender writes a word.
     WriteTx(Place, Value),
     /// The hostile sender announces something that looks right but for these.
-    Announce { position: u8, block: u8, len: u16, notified: bool },
+    Announce {
+        position: u8,
+        block: u8,
+        len: u16,
+        notified: bool,
+    },
     /// The hostile receiver returns something that looks right but for the block.
-    Return { position: u8, block: u8 },
+    Return {
+        position: u8,
+        block: u8,
+    },
     Allocate,
     Enqueue(u8, u16),
     FreeLoan(u8),
@@ -82,7 +90,13 @@ impl Value {
             Value::AlmostAll(value) => u32::MAX - u32::from(value),
             Value::Lap(lap, notified) => u32::from(lap) << 1 | u32::from(notified),
             Value::Wrap(before) => ring.last().wrapping_sub(before.into()),
-            Value::Epoch(sender) => if sender { SENDER.1 } else { RECEIVER.1 },
+            Value::Epoch(sender) => {
+                if sender {
+                    SENDER.1
+                } else {
+                    RECEIVER.1
+                }
+            }
         }
     }
 }
@@ -259,7 +273,10 @@ impl<'m> Lane<'m> {
                 assert!(received.len() <= self.fifo.block_bytes && received.block() < self.ring.slots());
                 let mut bytes = vec![0; received.len() as usize + 1];
                 assert_eq!(received.copy_to(0, &mut bytes), received.len() as usize);
-                assert_eq!(received.copy_to(received.len() / 2 + 1, &mut bytes), (received.len().saturating_sub(received.len() / 2 + 1)) as usize);
+                assert_eq!(
+                    received.copy_to(received.len() / 2 + 1, &mut bytes),
+                    (received.len().saturating_sub(received.len() / 2 + 1)) as usize
+                );
                 self.received.push(received);
             }
             Err(error) => assert!(matches!(error, Error::Empty | Error::PeerFault)),
