@@ -345,7 +345,11 @@ fn a_missing_permission_is_named() {
     let answer = nobody.ask("lock");
     assert!(answer.contains("CAP_IPC_LOCK") && answer.contains("RLIMIT_MEMLOCK is 65536 bytes"), "{answer}");
     let mut root = Actor::start();
-    assert_eq!((root.ask("priority 10"), root.ask("lock")), ("set".to_owned(), "locked".to_owned()));
+    assert_eq!(root.ask("priority 10"), "set");
+    // ThreadSanitizer's shadow memory is larger than any machine; it cannot be locked.
+    if std::env::var_os("TSAN_OPTIONS").is_none() {
+        assert_eq!(root.ask("lock"), "locked");
+    }
 }
 
 // ---- what is left, what is seen ----
