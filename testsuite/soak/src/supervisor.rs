@@ -89,9 +89,10 @@ impl Supervisor {
         let witness = Witness::new(&instance)?;
         let starter = Starter { instance: instance.clone(), record: record.path(), seed };
         let record = Arc::new(record);
-        for processor in timing::processors()? {
+        let controls = timing::processors()?.into_iter().flat_map(|processor| [(processor, false), (processor, true)]);
+        for (processor, urgent) in controls {
             let record = Arc::clone(&record);
-            let sleep = move || Timing::new(&record, SUPERVISOR, "a sleep".to_owned())?.control(processor);
+            let sleep = move || Timing::new(&record, SUPERVISOR, "a sleep".to_owned())?.control(processor, urgent);
             std::thread::Builder::new().name("control".to_owned()).spawn(sleep).context("starting a control thread")?;
         }
         let mut supervisor = Supervisor {

@@ -4,11 +4,11 @@
 //! counted in which its thread was ready and the kernel ran others, was not stopped by the supervisor meanwhile, and was
 //! later than any plain sleep had been so far in the run. What is excused is counted, too, by reason.
 //!
-//! How it works: the kernel says how long each thread has waited for a processor (`/proc/thread-self/schedstat`). A
-//! control thread on each processor, in the supervisor, sleeps by plain system calls and is judged by the same rule:
-//! it has real-time priority where that is allowed, so what it shows is the machine's doing (a virtual processor that
-//! its host did not run, for one). A call that is late while a control thread was late by half as much or more is
-//! counted apart.
+//! How it works: the kernel says how long each thread has waited for a processor (`/proc/thread-self/schedstat`). Two
+//! control threads on each processor, in the supervisor, sleep by plain system calls. One has real-time priority where
+//! that is allowed, so what it shows is the machine's doing (a virtual processor that its host did not run, for one);
+//! the other has the priority of the callers. A call that is late while a control thread was late by half as much or
+//! more is counted apart.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -69,13 +69,15 @@ impl<'r> Timing<'r> {
         self.judged(&CALLS, wait, |deadline_ns| call(Deadline::At(deadline_ns)))
     }
 
-    /// Sleeps on one processor and judges the sleep, until the run ends.
-    pub fn control(&self, processor: usize) -> anyhow::Result<()> {
+    /// Sleeps on one processor and judges the sleep, until the run ends; `urgent` with real-time priority.
+    pub fn control(&self, processor: usize, urgent: bool) -> anyhow::Result<()> {
         let mut own = CpuSet::new();
         own.set(processor);
         sched_setaffinity(None, &own).context("choosing a processor")?;
-        // Without the permission, what it shows includes waiting behind others.
-        let _ = realtime::set_fifo_priority(CONTROL_PRIORITY);
+        if urgent {
+            // Without the permission it is like the other one.
+            let _ = realtime::set_fifo_priority(CONTROL_PRIORITY);
+        }
         while self.record.phase().get() != crate::record::END {
             self.judged(&CONTROL, CONTROL_PERIOD, |_| std::thread::sleep(CONTROL_PERIOD));
         }
