@@ -1,6 +1,6 @@
 //! The crash proof: a loaded system whose participants are killed and stopped at random, with an exact account.
 //!
-//! What you may rely on: every figure is counted, none estimated; docs/GUARANTEES.md says what each means. The program
+//! What you may rely on: every figure is counted, none estimated; testsuite/README.md says what each means. The program
 //! ends with failure if a committed message was lost or delivered twice, a block leaked, a call passed its deadline,
 //! two were inside a lock, or anything was left behind.
 //!
