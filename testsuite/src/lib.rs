@@ -4,7 +4,7 @@
 //! [`musubi_core::endpoint`] and the MDCOM interface. Each waits at most as long as [`PATIENCE_NS`] for anything.
 //!
 //! How it works: a target brings a [`Wrapper`], which gives a fresh Master and a fresh Remote attached to the system of
-//! [`plan`], and lets the port work while a test waits. [`run`] goes through [`Case`]s one after the other; each plays
+//! [`plan`], and lets the port work while a test waits. [`run`] goes through the cases one after the other; each plays
 //! both parts in turn.
 //!
 //! What it does not do: race. One thread plays both parts, so lost wake-ups and weak memory are left to the models, and

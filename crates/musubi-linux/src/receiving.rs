@@ -383,7 +383,7 @@ impl ReceivingEnd {
         self.state().take_ready().is_some()
     }
 
-    /// First step of a sleep by a caller with a lock of its own; then [`ReceivingEnd::sleep`]'s part without that lock,
+    /// First step of a sleep by a caller with a lock of its own; then [`Sleep::sleep`] without that lock,
     /// then [`ReceivingEnd::finish_sleep`]. If something is ready already, finish at once.
     pub fn prepare_sleep(&self) -> (Sleep<RxSender>, bool) {
         self.state().prepare_sleep()

@@ -1,6 +1,6 @@
 //! Sections: our own, which only we can write, and those of peers, which we can only read.
 //!
-//! What you may rely on: after [`OwnSection::create`] no process, not even one with the descriptor, can get another
+//! What you may rely on: after our section is made no process, not even one with the descriptor, can get another
 //! writable mapping (`F_SEAL_FUTURE_WRITE`); a [`PeerSection`] was checked before it was mapped: it is a memfd that can
 //! neither shrink nor be punched, of the length that the plan says, with the header that its owner announced. So reading
 //! it can never raise SIGBUS, whatever the peer does.

@@ -83,7 +83,7 @@ impl SharedEnd {
         self.state.borrow().bakery.holds()
     }
 
-    /// [`SharedSegment::lock`] that ends like a deadline within [`RELOOK_NS`] and the spinning time once `is_wanted` is
+    /// [`SharedSegment::lock`] that ends like a deadline within a millisecond and the spinning time once `is_wanted` is
     /// false.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 //! How it works: a message counts as delivered once it was dequeued, which the receiver records in `TAKEN` before it
 //! hands the block out. When a receiver has died its section does not change any more; the position it had reached is
 //! where its successor begins (or the tail, if the plan says that queued messages are dropped). Blocks before that
-//! position come back to the pool ([`super::Sender::reclaim`]).
+//! position come back to the pool ([`super::Sender::set_receiver`]).
 
 use super::Ring;
 use crate::layout::{rx, tx};
