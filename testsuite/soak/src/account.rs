@@ -146,3 +146,64 @@ pub fn lock(record: &Record) -> Lock {
     let (died_inside, intruders) = (sum(|| Of::Torn), sum(|| Of::Intruders));
     Lock { turns, counter, died_inside, intruders, lost_turns: turns.saturating_sub(counter) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sections of two incarnations of each participant; the second dropped this many.
+    struct Dropped(u32);
+
+    impl Sections for Dropped {
+        fn dropped(&self, _channel: u16, incarnation: u32) -> u32 {
+            if incarnation == 2 { self.0 } else { 0 }
+        }
+
+        fn incarnation(&self, _participant: u16) -> u32 {
+            2
+        }
+    }
+
+    const KEEPS: u16 = 0;
+    const DROPS: u16 = 4;
+
+    fn record(channel: u16, incarnation: u32, committed: u32, received: u32, missing: u32) -> Record {
+        let record = Record::create().unwrap();
+        record.of_incarnation(channel, incarnation, In::Committed).set(committed);
+        record.of_incarnation(channel, incarnation, In::Received).set(received);
+        record.of_incarnation(channel, incarnation, In::Missing).set(missing);
+        record
+    }
+
+    #[test]
+    fn what_is_committed_and_received_is_even() {
+        let sum = of(&record(KEEPS, 1, 10, 10, 0), &Dropped(0), 1);
+        assert_eq!((sum.committed, sum.received, sum.in_hand_at_kill, sum.lost), (10, 9, 1, 0));
+    }
+
+    #[test]
+    fn a_gap_and_a_missing_end_are_lost() {
+        assert_eq!(of(&record(KEEPS, 1, 10, 10, 1), &Dropped(0), 0).lost, 1);
+        assert_eq!(of(&record(KEEPS, 2, 10, 8, 0), &Dropped(0), 0).lost, 2);
+    }
+
+    #[test]
+    fn policy_explains_exactly_what_the_sender_says() {
+        let drops = |dropped| of(&record(DROPS, 2, 10, 9, 3), &Dropped(dropped), 0);
+        assert_eq!((drops(4).lost, drops(4).dropped_by_policy, drops(4).duplicated), (0, 4, 0));
+        assert_eq!((drops(3).lost, drops(3).dropped_by_policy), (1, 3));
+        assert_eq!(drops(5).duplicated, 1, "said to be dropped, and yet received");
+        assert_eq!(
+            of(&record(KEEPS, 2, 10, 9, 3), &Dropped(4), 0).lost,
+            4,
+            "nothing is dropped by a channel that keeps"
+        );
+    }
+
+    #[test]
+    fn one_message_may_be_received_that_was_not_committed() {
+        let beyond = |received| of(&record(KEEPS, 1, 10, received, 0), &Dropped(0), 0);
+        assert_eq!((beyond(11).uncommitted_received, beyond(11).invented), (1, 0));
+        assert_eq!((beyond(13).uncommitted_received, beyond(13).invented), (1, 2));
+    }
+}

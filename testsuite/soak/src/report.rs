@@ -73,6 +73,7 @@ pub struct Figure {
 pub struct Recovery {
     exits: Vec<u32>,
     first: Vec<u32>,
+    after_exit: Vec<u32>,
     all: Vec<u32>,
     disturbed: Vec<u32>,
 }
@@ -83,12 +84,13 @@ impl Recovery {
         self.exits.push(us);
     }
 
-    /// Takes one in, in microseconds.
-    pub fn note(&mut self, first_us: u32, all_us: u32, disturbed: bool) {
+    /// Takes one in, in microseconds after the kill; the process was off the table after `exit_us`.
+    pub fn note(&mut self, first_us: u32, all_us: u32, exit_us: u32, disturbed: bool) {
         if disturbed {
             self.disturbed.push(all_us);
         } else {
             self.first.push(first_us);
+            self.after_exit.push(first_us.saturating_sub(exit_us));
             self.all.push(all_us);
         }
     }
@@ -98,6 +100,7 @@ impl Recovery {
         vec![
             figure("process_off_the_table", &self.exits),
             figure("first_channel", &self.first),
+            figure("first_channel_after_the_end_of_the_process", &self.after_exit),
             figure("all_channels", &self.all),
             figure("all_channels_while_another_was_stopped", &self.disturbed),
         ]
@@ -212,7 +215,7 @@ impl Live {
 
     /// Shows where the run stands.
     pub fn show(&self, kills: u32, messages: &Messages, recovery: &Recovery, leaked: u64) {
-        let recovery_ms = recovery.figures()[2].p50 / 1_000;
+        let recovery_ms = recovery.figures()[1].p50 / 1_000;
         let Messages { committed, lost, duplicated, .. } = messages;
         self.0.set_position(kills.into());
         self.0.set_message(format!(

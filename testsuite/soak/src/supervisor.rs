@@ -77,6 +77,8 @@ struct Supervisor {
     refused: u64,
     dropped: HashMap<(u16, u32), u32>,
     recovery: Recovery,
+    /// How long the last one that was killed took to end.
+    exit_us: u32,
     leaked: u64,
     accounts: u32,
     begin: Instant,
@@ -111,6 +113,7 @@ impl Supervisor {
             refused: 0,
             dropped: HashMap::new(),
             recovery: Recovery::default(),
+            exit_us: 0,
             leaked: 0,
             accounts: 0,
             begin: Instant::now(),
@@ -162,7 +165,8 @@ impl Supervisor {
         }
         let (first_us, all_us) = self.wait_recovered(victim)?;
         let disturbed = was_stopped || self.stops != stops_before;
-        self.recovery.note(first_us.wrapping_sub(killed_us), all_us.wrapping_sub(killed_us), disturbed);
+        let (first_us, all_us) = (first_us.wrapping_sub(killed_us), all_us.wrapping_sub(killed_us));
+        self.recovery.note(first_us, all_us, self.exit_us, disturbed);
         for incarnation in 1..self.children.incarnation(victim) {
             self.witness.forget((victim, incarnation));
         }
@@ -179,7 +183,8 @@ impl Supervisor {
     fn kill(&mut self, victim: u16) -> anyhow::Result<u32> {
         let killed_us = (now_ns() / 1_000) as u32;
         self.children.kill(victim)?;
-        self.recovery.note_exit(((now_ns() / 1_000) as u32).wrapping_sub(killed_us));
+        self.exit_us = ((now_ns() / 1_000) as u32).wrapping_sub(killed_us);
+        self.recovery.note_exit(self.exit_us);
         self.kills[usize::from(victim)] += 1;
         if self.stop.is_some_and(|(stopped, _)| stopped == victim) {
             self.stop = None;
