@@ -7,7 +7,7 @@
 //! How it works: holding the end is holding a socket name, which the kernel frees at death. Opening and closing are
 //! announced to the peers of the other domain (`linking.rs`).
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
@@ -117,16 +117,6 @@ impl End {
         (self.shared.me.participant, self.shared.me.epoch)
     }
 
-    /// Nanoseconds to spin before sleeping, from the plan; 0 if this thread has one processor only. Asks the kernel, so
-    /// ask once.
-    pub fn spin_ns(&self) -> u32 {
-        if crate::futex::spin_allowed() {
-            self.shared.plan.domains[usize::from(self.shared.me.domain)].spin_ns
-        } else {
-            0
-        }
-    }
-
     /// Our own words of this end.
     #[inline]
     pub fn own(&self) -> &OwnPart {
@@ -161,6 +151,14 @@ impl End {
     /// [`Error::System`] if the process has no descriptors left.
     pub fn event_fd(&self) -> Result<BorrowedFd<'_>, Error> {
         Ok(self.gate()?.fd())
+    }
+
+    /// [`End::event_fd`] as a descriptor of its own, for a caller that cannot borrow the end.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn duplicate_event_fd(&self) -> Result<OwnedFd, Error> {
+        self.event_fd()?.try_clone_to_owned().tried("duplicating a descriptor")
     }
 
     /// Makes the descriptor unreadable until the next ring or change. Clear first, then look for messages.

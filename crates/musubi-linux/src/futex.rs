@@ -38,30 +38,19 @@ pub struct Watch<'a> {
 /// Sleeps until the peer's `bell` or the process-local `local` differs from what was expected and is woken, or the
 /// deadline passes. Spurious wake-ups happen; the caller looks again.
 pub fn sleep(bell: Option<Watch<'_>>, local: Watch<'_>, deadline: Deadline) -> Wake {
-    let timeout = match deadline {
-        Deadline::Poll => return Wake::TimedOut,
-        Deadline::At(_) if deadline.passed() => return Wake::TimedOut,
-        Deadline::At(ns) => Some(timespec(ns)),
-        Deadline::Forever => None,
-    };
+    if deadline.passed() {
+        return Wake::TimedOut;
+    }
     static MISSING: AtomicBool = AtomicBool::new(false);
     if MISSING.load(Ordering::Relaxed) {
         return sleep_in_slices(bell, local, deadline);
     }
     let words = [waiter(local, WaitFlags::PRIVATE), waiter(bell.unwrap_or(local), bell_flags(bell))];
     let watched = if bell.is_some() { &words[..] } else { &words[..1] };
-    loop {
-        match kernel::waitv(watched, WaitvFlags::empty(), timeout.as_ref(), Clock::Monotonic) {
-            Err(Errno::INTR) => (),
-            Err(Errno::TIMEDOUT) => return Wake::TimedOut,
-            Err(Errno::NOSYS) => {
-                MISSING.store(true, Ordering::Relaxed);
-                return sleep_in_slices(bell, local, deadline);
-            }
-            // AGAIN: a word has changed already. Anything else cannot happen with valid words; the caller looks again.
-            Ok(_) | Err(_) => return Wake::Woken,
-        }
-    }
+    wait_for(watched, deadline).unwrap_or_else(|| {
+        MISSING.store(true, Ordering::Relaxed);
+        sleep_in_slices(bell, local, deadline)
+    })
 }
 
 /// A word to sleep on, and who changes it.
@@ -76,11 +65,9 @@ pub enum Shared<'a> {
 /// [`sleep`] on any number of words up to 128. Where the kernel cannot watch several, sleeps in slices of
 /// [`SLICE_NS`] and says that it was woken; the caller looks again.
 pub fn sleep_any(words: &[Shared<'_>], deadline: Deadline) -> Wake {
-    let timeout = match deadline {
-        Deadline::At(_) | Deadline::Poll if deadline.passed() => return Wake::TimedOut,
-        Deadline::At(ns) => Some(timespec(ns)),
-        Deadline::Poll | Deadline::Forever => None,
-    };
+    if deadline.passed() {
+        return Wake::TimedOut;
+    }
     let waiters: Vec<Wait> = words
         .iter()
         .map(|word| match word {
@@ -88,17 +75,26 @@ pub fn sleep_any(words: &[Shared<'_>], deadline: Deadline) -> Wake {
             Shared::Within(watch) => waiter(*watch, WaitFlags::PRIVATE),
         })
         .collect();
+    wait_for(&waiters, deadline).unwrap_or_else(|| {
+        let slice_ns = deadline.left_ns().map_or(SLICE_NS, |left_ns| left_ns.min(SLICE_NS));
+        std::thread::sleep(std::time::Duration::from_nanos(slice_ns));
+        Wake::Woken
+    })
+}
+
+/// Sleeps on several words; `None` if the kernel cannot. The deadline has not passed yet.
+fn wait_for(words: &[Wait], deadline: Deadline) -> Option<Wake> {
+    let timeout = match deadline {
+        Deadline::At(ns) => Some(timespec(ns)),
+        Deadline::Poll | Deadline::Forever => None,
+    };
     loop {
-        match kernel::waitv(&waiters, WaitvFlags::empty(), timeout.as_ref(), Clock::Monotonic) {
+        match kernel::waitv(words, WaitvFlags::empty(), timeout.as_ref(), Clock::Monotonic) {
             Err(Errno::INTR) => (),
-            Err(Errno::TIMEDOUT) => return Wake::TimedOut,
-            Err(Errno::NOSYS) => {
-                std::thread::sleep(std::time::Duration::from_nanos(
-                    deadline.left_ns().map_or(SLICE_NS, |left_ns| left_ns.min(SLICE_NS)),
-                ));
-                return Wake::Woken;
-            }
-            Ok(_) | Err(_) => return Wake::Woken,
+            Err(Errno::TIMEDOUT) => return Some(Wake::TimedOut),
+            Err(Errno::NOSYS) => return None,
+            // AGAIN: a word has changed already. Anything else cannot happen with valid words; the caller looks again.
+            Ok(_) | Err(_) => return Some(Wake::Woken),
         }
     }
 }

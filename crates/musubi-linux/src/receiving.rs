@@ -335,8 +335,7 @@ impl ReceivingEnd {
     /// # Errors
     /// [`crate::Error::System`] if the kernel has no descriptor left.
     pub fn event_fd(&self) -> Result<OwnedFd, crate::Error> {
-        let fd = self.state().end.event_fd()?.try_clone_to_owned();
-        fd.map_err(|source| crate::Error::System { action: "duplicating a descriptor", source })
+        self.state().end.duplicate_event_fd()
     }
 
     /// Clears the descriptor and has it made readable at the next notification. True if a wait would return already.

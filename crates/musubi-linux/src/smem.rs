@@ -19,7 +19,7 @@ use musubi_core::lock::{Bakery, Contender, OUTSIDE};
 use musubi_core::words::{OwnWords, PeerWords};
 
 use crate::channels::Shelf;
-use crate::clock::{Deadline as Until, now_ns};
+use crate::clock::Deadline as Until;
 use crate::futex::{self, Watch};
 use crate::segment::{Segment, Tickets};
 use crate::sleep::Spin;
@@ -91,7 +91,7 @@ impl SharedEnd {
     pub fn lock_while(&self, deadline: Deadline, is_wanted: impl Fn() -> bool) -> Result<(), Error> {
         let mut state = self.state.borrow_mut();
         while !state.segment.settled() {
-            if passed(deadline) || !is_wanted() {
+            if Until::from(deadline).passed() || !is_wanted() {
                 return Err(Error::Timeout);
             }
             std::thread::sleep(std::time::Duration::from_nanos(RELOOK_NS));
@@ -105,7 +105,7 @@ impl SharedEnd {
             if state.poll().is_some() {
                 return Ok(());
             }
-            if passed(deadline) || !is_wanted() {
+            if Until::from(deadline).passed() || !is_wanted() {
                 state.bakery.abandon();
                 return Err(Error::Timeout);
             }
@@ -205,14 +205,6 @@ impl State {
         let bell = first.map(|(expected, other)| Watch { word: other.line.word(ticket::TICKET), expected });
         let local = Watch { word: self.segment.tickets_version_word(), expected: self.version.unwrap_or(0) };
         futex::sleep(bell, local, Until::from(deadline).within_ns(RELOOK_NS));
-    }
-}
-
-fn passed(deadline: Deadline) -> bool {
-    match deadline {
-        Deadline::Poll => true,
-        Deadline::At(ns) => now_ns() >= ns,
-        Deadline::Forever => false,
     }
 }
 
