@@ -23,6 +23,17 @@
  *    the domain at a time: the first that calls a function of the channel has it until it ends or calls mdcom_term();
  *    for others the functions return MDCOM_E_BUSY meanwhile.
  *
+ * On bare metal (an image with an RTOS) the same functions are for its tasks, and "process" reads "image", "thread" reads
+ * "task". Differences:
+ *  - The plan is compiled in. mdcom_config_t: `description` must be NULL (else MDCOM_E_DESCRIPTION), `instance` NULL (else
+ *    MDCOM_E_ARGUMENT), `domain` the image's own (else MDCOM_E_DOMAIN), `slot` -1 or a slot of the domain; `flags` have no
+ *    effect, as memory is always there; `plan_hash` and `timeout` are as described below.
+ *  - There are no descriptors: mdcom_fifoch_fd() and _arm() are MDCOM_E_SYSTEM. There is no fork.
+ *  - Nothing is allocated: channels from number 32 and SMEM channels from number 8 on, and a 65th block in the hands of
+ *    tasks, are MDCOM_E_SYSTEM.
+ *  - A task that waits is blocked in the RTOS. mdcom_term() ends waits within 50 ms.
+ *  - mdcom_last_error() gives the code's text or a fixed one, and knows the last 16 tasks that failed.
+ *
  * SPDX-License-Identifier: Apache-2.0 OR MIT
  */
 #ifndef MDCOM_H

@@ -4,6 +4,8 @@
 
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+pub mod nodes;
+
 use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
 

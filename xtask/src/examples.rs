@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-use crate::runner::{Context, Verdict};
+use crate::runner::{CHECKED, Context, Verdict};
 use crate::{install, packages};
 
 /// Time between the starts of two programs of a run, so that their order is the one that is meant.
@@ -61,7 +61,7 @@ pub fn step(context: &Context) -> Result<Verdict> {
     }
     let runs: Runs = toml::from_str(&std::fs::read_to_string(directory.join("runs.toml")).context("runs.toml")?)?;
     let prefix = context.target.join("installed");
-    install::install(context, &prefix)?;
+    install::install(context, &prefix, CHECKED)?;
     let programs = context.target.join("examples");
     std::fs::create_dir_all(&programs)?;
     let mut verdict = forgotten(&sources, &runs);
@@ -70,7 +70,8 @@ pub fn step(context: &Context) -> Result<Verdict> {
     }
     if has_rust {
         let manifest = directory.join("rust/Cargo.toml");
-        context.must(context.cargo().args(["build", "--bins", "--manifest-path"]).arg(manifest))?;
+        let mut cargo = context.cargo();
+        context.must(cargo.args(["build", "--profile", CHECKED, "--bins", "--manifest-path"]).arg(manifest))?;
     }
     for run in &runs.run {
         verdict.add(try_orders(context, run, &programs));
@@ -171,7 +172,7 @@ fn command_of(context: &Context, program: &str, programs: &Path) -> Result<Comma
     let mut words = program.split_whitespace();
     let path = match words.next().and_then(|name| name.split_once(':')) {
         Some(("c", stem)) => programs.join(stem),
-        Some(("rust", bin)) => context.target.join("debug").join(bin),
+        Some(("rust", bin)) => context.target.join(CHECKED).join(bin),
         _ => bail!("runs.toml: a program is c:NAME or rust:NAME, not {program}"),
     };
     let mut command = Command::new(path);

@@ -18,22 +18,22 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d/musubi.fish"),
 ];
 
-/// Builds and installs everything below `prefix`, which is created.
+/// Builds everything with `profile` and installs it below `prefix`, which is created.
 ///
 /// # Errors
 /// If something does not build or cannot be written.
-pub fn install(context: &Context, prefix: &Path) -> Result<()> {
+pub fn install(context: &Context, prefix: &Path, profile: &str) -> Result<()> {
     std::fs::create_dir_all(prefix).with_context(|| format!("cannot create {}", prefix.display()))?;
     let prefix = prefix.canonicalize()?;
     let version = version(&std::fs::read_to_string(context.root.join("Cargo.toml"))?)?;
     let major = version.split('.').next().unwrap_or("0");
-    let release = context.target.join("release");
-    let needs = build(context, major)?;
-    put(&release.join("libmusubi.so"), &prefix.join("lib").join(format!("libmusubi.so.{version}")))?;
+    let built = context.target.join(profile);
+    let needs = build(context, major, profile)?;
+    put(&built.join("libmusubi.so"), &prefix.join("lib").join(format!("libmusubi.so.{version}")))?;
     link(&prefix, &format!("libmusubi.so.{version}"), &format!("libmusubi.so.{major}"))?;
     link(&prefix, &format!("libmusubi.so.{major}"), "libmusubi.so")?;
-    put(&release.join("libmusubi.a"), &prefix.join("lib/libmusubi.a"))?;
-    put(&release.join("musubi"), &prefix.join("bin/musubi"))?;
+    put(&built.join("libmusubi.a"), &prefix.join("lib/libmusubi.a"))?;
+    put(&built.join("musubi"), &prefix.join("bin/musubi"))?;
     for entry in std::fs::read_dir(context.root.join("include"))? {
         let header = entry?.path();
         if header.extension().is_some_and(|e| e == "h") {
@@ -51,16 +51,16 @@ pub fn install(context: &Context, prefix: &Path) -> Result<()> {
 }
 
 /// Builds the libraries and the command; gives the system libraries that the static library needs.
-fn build(context: &Context, major: &str) -> Result<String> {
+fn build(context: &Context, major: &str, profile: &str) -> Result<String> {
     let library = |kind: &str| {
         let mut cargo = context.cargo();
-        cargo.args(["rustc", "--release", "-p", "musubi-capi", "--lib", "--crate-type", kind, "--"]);
+        cargo.args(["rustc", "--profile", profile, "-p", "musubi-capi", "--lib", "--crate-type", kind, "--"]);
         cargo
     };
     let soname = format!("-Clink-arg=-Wl,-soname,libmusubi.so.{major}");
     context.must(library("cdylib").arg(soname))?;
     let text = context.must(library("staticlib").args(["--print", "native-static-libs"]))?;
-    context.must(context.cargo().args(["build", "--release", "-p", "musubi-cli"]))?;
+    context.must(context.cargo().args(["build", "--profile", profile, "-p", "musubi-cli"]))?;
     native_libraries(&text).context("rustc did not say what the static library needs")
 }
 

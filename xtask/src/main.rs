@@ -6,17 +6,23 @@
 
 #![forbid(unsafe_code)]
 
+mod bench_smp;
 mod examples;
+mod family;
 mod fuzz;
 mod install;
 mod models;
 mod nightly;
 mod packages;
 mod peers;
+mod qemu;
 mod runner;
+mod simulate;
+mod size;
 mod soak;
 mod test;
 mod tidy;
+mod toolchain;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,6 +65,14 @@ enum Commands {
     },
     /// Kill participants of a loaded system at random and account for every message
     Soak(soak::Options),
+    /// Run whole systems of nodes in simulated time, with links and nodes that fail
+    Simulate(simulate::Options),
+    /// Build an image for a target and run it in QEMU's model of its board
+    Qemu(qemu::Options),
+    /// Measure code and RAM of Musubi's parts on bare-metal targets; fails beyond the limits
+    Size(size::Options),
+    /// Count the instructions of the multiprocessor layer on an image, built for one core and for two
+    BenchSmp(bench_smp::Options),
     /// Build, install and run the examples in C and Rust
     Examples,
     /// Install the libraries, headers, pkg-config file, command and completions
@@ -71,12 +85,25 @@ enum Commands {
     BenchPeers(peers::Options),
 }
 
+impl Commands {
+    /// Whether it builds for targets other than this machine; `test` sees to those in a step of its own.
+    fn builds_for_targets(&self) -> bool {
+        matches!(self, Commands::Nostd | Commands::Size(_) | Commands::BenchSmp(_))
+            || matches!(self, Commands::Qemu(options) if options.names_an_image())
+    }
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let context = match Context::find(arguments.verbose) {
         Ok(context) => context,
         Err(error) => return explain(&error),
     };
+    if arguments.command.builds_for_targets()
+        && let Err(error) = toolchain::complete(&context)
+    {
+        return explain(&error);
+    }
     let single = |title, run| finish(run_all(&context, &[Step { title, run }]));
     match arguments.command {
         Commands::Test => finish(run_all(&context, test::STEPS)),
@@ -88,8 +115,12 @@ fn main() -> ExitCode {
         Commands::Tsan => single("ThreadSanitizer", nightly::tsan),
         Commands::Fuzz { seconds } => finish_result(fuzz::run(&context, seconds)),
         Commands::Soak(options) => soak::run(&context, &options).map_or_else(|error| explain(&error), finish),
+        Commands::Simulate(options) => simulate::run(&context, &options).map_or_else(|error| explain(&error), finish),
+        Commands::Qemu(options) => qemu::run(&context, &options).map_or_else(|error| explain(&error), finish),
+        Commands::BenchSmp(options) => bench_smp::run(&context, &options).map_or_else(|error| explain(&error), finish),
+        Commands::Size(options) => size::run(&context, &options).map_or_else(|error| explain(&error), finish),
         Commands::Examples => single("examples", examples::step),
-        Commands::Install { prefix } => done(install::install(&context, &prefix)),
+        Commands::Install { prefix } => done(install::install(&context, &prefix, runner::RELEASE)),
         Commands::BenchPeers(options) => done(peers::bench(&context, &options)),
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 use syn::visit::Visit;
 
-use crate::runner::{Context, Counts, Verdict};
+use crate::runner::{Context, Verdict};
 
 /// loom's bound on preemptions per execution; two find nearly all mistakes of this kind (Musuvathi and Qadeer, 2007).
 const PREEMPTIONS_MAX: &str = "2";
@@ -69,15 +69,19 @@ fn next(queue: &Mutex<std::vec::IntoIter<String>>) -> Option<String> {
 }
 
 fn try_mutant(context: &Context, program: &PathBuf, site: &str) -> Verdict {
-    let run = context.run_quietly(&mut run_of(program, Some(site)), MUTANT_TIME_MAX);
+    // The first model that fails has caught it.
+    let run = context.run_until(&mut run_of(program, Some(site)), MUTANT_TIME_MAX, says_failed);
     match run {
         Ok(output) if output.status.success() => Verdict::failed(format!("mutant survives: {site}")),
-        Ok(output) if Counts::of_test_output(&output.text).failed > 0 || output.status.code() == Some(101) => {
-            Verdict::passed()
-        }
+        Ok(output) if output.text.lines().any(says_failed) || output.status.code() == Some(101) => Verdict::passed(),
         Ok(output) => Verdict::failed(format!("mutant {site}: no verdict, ended with {}", output.status)),
         Err(error) => Verdict::failed(format!("mutant {site}: no verdict: {error:#}")),
     }
+}
+
+/// Whether a test program's line says that one test has failed.
+fn says_failed(line: &str) -> bool {
+    line.starts_with("test ") && line.ends_with(" ... FAILED")
 }
 
 fn run_of(program: &PathBuf, mutant: Option<&str>) -> Command {
@@ -133,6 +137,12 @@ mod tests {
     fn sites_are_read_from_the_enum() {
         assert_eq!(sites("pub enum Site { /// a\n First, Second }").unwrap(), ["First", "Second"]);
         assert!(sites("pub enum Other { First }").is_err());
+    }
+
+    #[test]
+    fn a_failed_test_is_told_from_the_summary() {
+        assert!(says_failed("test lane::tests::models::loom_records ... FAILED"));
+        assert!(!says_failed("test result: FAILED. 1 passed; 1 failed") && !says_failed("test a ... ok"));
     }
 
     #[test]

@@ -22,6 +22,20 @@ pub const NEEDED: &[Package] = &[
     Package { name: "gcc", why: "builds the C examples and links every program" },
     Package { name: "g++", why: "builds libFuzzer, which the fuzz targets link" },
     Package { name: "libc6-dev", why: "headers for the C examples" },
+    Package {
+        name: "qemu-system-arm",
+        why: "runs the images for Cortex-A9, Cortex-A53 and Cortex-R5F, and Linux beside them",
+    },
+    Package { name: "qemu-system-misc", why: "runs the images for RISC-V" },
+    Package { name: "gcc-riscv64-unknown-elf", why: "compiles the FreeRTOS kernel and C tasks for RISC-V" },
+    Package { name: "gcc-arm-none-eabi", why: "compiles the FreeRTOS kernel and C tasks for Cortex-R5F" },
+    Package { name: "gcc-aarch64-linux-gnu", why: "builds the Linux kernel module of the port for reserved memory" },
+    Package { name: "make", why: "runs the build system of Linux kernel modules" },
+    Package { name: "device-tree-compiler", why: "compiles the board that Linux runs on beside a Cortex-R5F" },
+    Package {
+        name: "iproute2",
+        why: "makes the network namespaces in which links between hosts are cut, flooded and shaped",
+    },
     Package { name: "pkg-config", why: "tells the C examples how to link the installed library" },
 ];
 

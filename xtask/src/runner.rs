@@ -15,6 +15,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
+/// Profile of programs as they are shipped; its results are in a directory of the same name, as for the next.
+pub const RELEASE: &str = "release";
+/// Profile of programs that are only tested.
+pub const CHECKED: &str = "checked";
 /// Longest time that one command may take.
 pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(25 * 60);
 /// Most lines of a failed command's output that are shown.
@@ -75,12 +79,33 @@ impl Context {
     /// If it cannot be started or took too long.
     pub fn run_quietly(&self, command: &mut Command, time_max: Duration) -> Result<Output> {
         println!("   $ {}", line_of(command));
+        self.run_unseen(command, time_max)
+    }
+
+    /// Like [`Context::run_quietly`], but ends the command at the first line that says `enough`.
+    ///
+    /// # Errors
+    /// If it cannot be started or took too long.
+    pub fn run_until(&self, command: &mut Command, time_max: Duration, enough: fn(&str) -> bool) -> Result<Output> {
+        println!("   $ {}", line_of(command));
+        self.run_reading(command, time_max, enough)
+    }
+
+    /// Like [`Context::run_quietly`], without saying what runs: for a command whose own output is for a program.
+    ///
+    /// # Errors
+    /// If it cannot be started or took too long.
+    pub fn run_unseen(&self, command: &mut Command, time_max: Duration) -> Result<Output> {
+        self.run_reading(command, time_max, |_| false)
+    }
+
+    fn run_reading(&self, command: &mut Command, time_max: Duration, enough: fn(&str) -> bool) -> Result<Output> {
         let (reader, writer) = std::io::pipe()?;
         command.stdin(std::process::Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         let child = command.spawn().with_context(|| format!("cannot start {:?}", command.get_program()))?;
         // The command keeps the pipe's writing end; give up ours, else the reader never sees the end.
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        collect(child, reader, self.verbose, time_max).with_context(|| line_of(command))
+        collect(child, reader, self.verbose, time_max, enough).with_context(|| line_of(command))
     }
 
     /// Runs a command that must succeed, and gives its output.
@@ -104,8 +129,14 @@ pub struct Output {
     pub text: String,
 }
 
-/// Reads a child's output until its end, and waits for it.
-fn collect(mut child: Child, reader: std::io::PipeReader, verbose: bool, time_max: Duration) -> Result<Output> {
+/// Reads a child's output until its end or a line that is enough, and waits for the child.
+fn collect(
+    mut child: Child,
+    reader: std::io::PipeReader,
+    verbose: bool,
+    time_max: Duration,
+    enough: fn(&str) -> bool,
+) -> Result<Output> {
     let deadline = Instant::now() + time_max;
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
@@ -127,9 +158,15 @@ fn collect(mut child: Child, reader: std::io::PipeReader, verbose: bool, time_ma
                     print!("{line}");
                 }
                 text.push_str(&line);
+                if enough(line.trim_end()) {
+                    crate::family::end(child.id());
+                    child.kill()?;
+                    break;
+                }
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
             Err(mpsc::RecvTimeoutError::Timeout) => {
+                crate::family::end(child.id());
                 child.kill()?;
                 child.wait()?;
                 show_tail(&text);
@@ -298,7 +335,7 @@ fn print_step(verdict: &Verdict, took: Duration) {
 }
 
 /// The sum as one line.
-fn last_line(counts: Counts) -> String {
+pub fn last_line(counts: Counts) -> String {
     let Counts { passed, failed, skipped } = counts;
     if skipped > 0 {
         format!("{passed} passed, {failed} failed, {skipped} skipped")

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use crate::runner::{Context, Verdict};
+use crate::runner::{CHECKED, Context, RELEASE, Verdict};
 
 /// Participants killed in `cargo xtask test`.
 const KILLS: u32 = 100;
@@ -37,7 +37,7 @@ pub struct Options {
 /// # Errors
 /// If the program cannot be built or started.
 pub fn step(context: &Context) -> Result<Verdict> {
-    let mut command = program(context)?;
+    let mut command = program(context, CHECKED)?;
     let output = context.run_quietly(command.args(["--kills", &KILLS.to_string()]), TIME_MAX)?;
     print!("{}", output.text);
     Ok(Verdict::of_exit(&output))
@@ -48,7 +48,7 @@ pub fn step(context: &Context) -> Result<Verdict> {
 /// # Errors
 /// If the program cannot be built or started.
 pub fn run(context: &Context, options: &Options) -> Result<bool> {
-    let mut command = program(context)?;
+    let mut command = program(context, RELEASE)?;
     command.args(["--kills", &options.kills.to_string()]);
     if let Some(seed) = options.seed {
         command.args(["--seed", &seed.to_string()]);
@@ -62,7 +62,7 @@ pub fn run(context: &Context, options: &Options) -> Result<bool> {
     Ok(command.status().context("running the crash proof")?.success())
 }
 
-fn program(context: &Context) -> Result<Command> {
-    context.must(context.cargo().args(["build", "--release", "-p", "musubi-soak"]))?;
-    Ok(Command::new(context.target.join("release/musubi-soak")))
+fn program(context: &Context, profile: &str) -> Result<Command> {
+    context.must(context.cargo().args(["build", "--profile", profile, "-p", "musubi-soak"]))?;
+    Ok(Command::new(context.target.join(profile).join("musubi-soak")))
 }

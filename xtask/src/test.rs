@@ -7,20 +7,25 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::runner::{COMMAND_TIME_MAX, Context, Step, Verdict};
-use crate::{examples, fuzz, models, nightly, packages, soak, tidy};
+use crate::runner::{Context, Step, Verdict};
+use crate::{examples, fuzz, models, nightly, packages, qemu, simulate, size, soak, tidy, toolchain};
 
 /// Every step, quick ones first.
 pub const STEPS: &[Step] = &[
     Step { title: "Debian packages", run: packages::step },
+    Step { title: "the compiler's components and targets", run: toolchain::complete },
     Step { title: "format", run: format },
     Step { title: "tidy: the rules of the tree", run: tidy::step },
     Step { title: "lints", run: lints },
+    Step { title: "lints of the images", run: qemu::lints },
     Step { title: "tests", run: tests },
     Step { title: "documentation", run: documentation },
     Step { title: "no_std targets", run: nostd },
+    Step { title: "size: code and RAM on bare-metal targets", run: size::step },
     Step { title: "examples in C and Rust", run: examples::step },
+    Step { title: "images in QEMU", run: qemu::step },
     Step { title: "crash proof: kills at random instants", run: soak::step },
+    Step { title: "simulation: 200 nodes whose links and lives end at random", run: simulate::step },
     Step { title: "loom models", run: models::loom },
     Step { title: "mutants: the models notice each weakened order", run: models::mutants },
     Step { title: "Miri", run: nightly::miri },
@@ -31,14 +36,15 @@ pub const STEPS: &[Step] = &[
 /// Targets without an operating system on which the no_std crates must build: Cortex-M4, 64-bit RISC-V, Cortex-R5.
 const NOSTD_TARGETS: [&str; 3] = ["thumbv7em-none-eabihf", "riscv64gc-unknown-none-elf", "armv7r-none-eabihf"];
 /// The crates that must build there.
-const NOSTD_CRATES: [&str; 2] = ["musubi-core", "musubi-mdcom"];
+const NOSTD_CRATES: [&str; 4] = ["musubi-core", "musubi-mdcom", "musubi-transport", "musubi-mcapi"];
 
 fn format(context: &Context) -> Result<Verdict> {
     let mut verdict = Verdict::of_exit(&context.run(context.cargo().args(["fmt", "--all", "--check"]))?);
-    for directory in ["fuzz", "peers"] {
+    for directory in ["firmware", "fuzz", "peers"] {
         let manifest = context.root.join(directory).join("Cargo.toml");
         if manifest.exists() {
-            let output = context.run(context.cargo().args(["fmt", "--check", "--manifest-path"]).arg(manifest))?;
+            let output =
+                context.run(context.cargo().args(["fmt", "--all", "--check", "--manifest-path"]).arg(manifest))?;
             verdict.add(Verdict::of_exit(&output));
         }
     }
@@ -47,12 +53,27 @@ fn format(context: &Context) -> Result<Verdict> {
 
 fn lints(context: &Context) -> Result<Verdict> {
     let mut cargo = context.cargo();
-    cargo.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    cargo.args(["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "-D", "warnings"]);
     Ok(Verdict::of_exit(&context.run(&mut cargo)?))
 }
 
+/// Interfaces that are offered on demand; all are tested.
+const FEATURES: &str = "musubi-core/lock_api,musubi-metal/critical-section";
+/// Packages of the images' workspace that have tests for the host.
+const FIRMWARE_TESTED: [&str; 2] = ["zcu102-demo", "zcu102-linux"];
+
 fn tests(context: &Context) -> Result<Verdict> {
-    Ok(Verdict::of_tests(&context.run(context.cargo().args(["test", "--workspace", "--no-fail-fast"]))?))
+    let mut cargo = context.cargo();
+    cargo.args(["test", "--workspace", "--no-fail-fast", "--features", FEATURES]);
+    let mut verdict = Verdict::of_tests(&context.run(&mut cargo)?);
+    let mut cargo = context.cargo();
+    cargo.args(["test", "--no-fail-fast", "--manifest-path"]).arg(context.root.join("firmware/Cargo.toml"));
+    cargo.arg("--target-dir").arg(context.target.join("firmware"));
+    for package in FIRMWARE_TESTED {
+        cargo.args(["-p", package]);
+    }
+    verdict.add(Verdict::of_tests(&context.run(&mut cargo)?));
+    Ok(verdict)
 }
 
 fn documentation(context: &Context) -> Result<Verdict> {
@@ -77,7 +98,7 @@ pub fn nostd(context: &Context) -> Result<Verdict> {
                 verdict.add(Verdict::skipped(format!("{name} is not in the tree yet")));
                 continue;
             }
-            let output = context.run(build(context).args(["-p", name, "--target", target]))?;
+            let output = context.run(build(context).args(["-p", name, "--no-default-features", "--target", target]))?;
             verdict.add(match output.status.success() {
                 true => Verdict::passed(),
                 false => Verdict::failed(format!("{name} does not build for {target}")),
@@ -92,12 +113,7 @@ type Build = fn(&Context) -> Command;
 
 /// How a target is built: with its standard library from rustup, else with one built from nightly's sources.
 fn build_for(context: &Context, target: &str) -> Result<Option<Build>> {
-    let mut list = Command::new("rustup");
-    list.current_dir(&context.root).args(["target", "list", "--installed"]);
-    let is_there = context.must(&mut list)?.lines().any(|line| line.trim() == target);
-    let mut add = Command::new("rustup");
-    add.current_dir(&context.root).args(["target", "add", target]);
-    if is_there || context.run_quietly(&mut add, COMMAND_TIME_MAX)?.status.success() {
+    if toolchain::has_target(context, target)? {
         return Ok(Some(|context| {
             let mut cargo = context.cargo();
             cargo.arg("build");
@@ -108,7 +124,7 @@ fn build_for(context: &Context, target: &str) -> Result<Option<Build>> {
         Err(_) => None,
         Ok(()) => Some(|context| {
             let mut cargo = context.cargo_nightly();
-            cargo.args(["build", "-Zbuild-std=core"]);
+            cargo.args(["build", "-Zbuild-std=core,alloc"]);
             cargo
         }),
     })

@@ -4,12 +4,13 @@
 //!
 //! How it works: a test compiles a C program that prints sizes, offsets and values, and compares them with these.
 
-use std::ffi::{CStr, c_char};
-use std::mem::size_of;
+use core::ffi::{CStr, c_char};
+use core::mem::size_of;
 
 use musubi_core::plan::FilterRule;
 
-use crate::status::{Failure, Status};
+use crate::failure::Failure;
+use crate::status::Status;
 
 /// `mdcom_config_t`.
 #[derive(Debug)]
@@ -94,6 +95,7 @@ pub(crate) struct Wanted<'c> {
     pub(crate) plan_hash: u64,
     pub(crate) timeout_ns: u64,
     pub(crate) slot: Option<u16>,
+    #[cfg_attr(target_os = "none", expect(dead_code, reason = "memory is always there and never goes"))]
     pub(crate) flags: u32,
 }
 
@@ -103,27 +105,27 @@ pub(crate) struct Wanted<'c> {
 /// `config` is NULL or points to a struct of the size that its first field says, with NULL or C strings in it.
 pub(crate) unsafe fn wanted<'c>(config: *const Config) -> Result<Wanted<'c>, Failure> {
     if config.is_null() {
-        return Err(argument("config is NULL"));
+        return Err(argument(c"config is NULL"));
     }
     // SAFETY: the caller's promise; the first field alone, as the rest may not be there.
     let size = unsafe { config.cast::<usize>().read() };
     if size != size_of::<Config>() {
-        return Err(argument("config.struct_size is not sizeof(mdcom_config_t) of this version"));
+        return Err(argument(c"config.struct_size is not sizeof(mdcom_config_t) of this version"));
     }
     // SAFETY: the caller's promise, and its size is ours.
     let config = unsafe { config.read() };
     // SAFETY: the caller's promise.
-    let domain = unsafe { text(config.domain, "config.domain") }?;
+    let domain = unsafe { text(config.domain, c"config.domain is not UTF-8") }?;
     // SAFETY: the caller's promise.
-    let instance = unsafe { text(config.instance, "config.instance") }?;
+    let instance = unsafe { text(config.instance, c"config.instance is not UTF-8") }?;
     // SAFETY: the caller's promise: not NULL here, so a C string.
     let description = (!config.description.is_null()).then(|| unsafe { CStr::from_ptr(config.description) });
     if config.flags & !(PREFAULT | LOCK_MEMORY) != 0 {
-        return Err(argument("config.flags has a bit that no MDCOM_ constant has"));
+        return Err(argument(c"config.flags has a bit that no MDCOM_ constant has"));
     }
     Ok(Wanted {
         description,
-        domain: domain.ok_or_else(|| argument("config.domain is NULL"))?,
+        domain: domain.ok_or_else(|| argument(c"config.domain is NULL"))?,
         instance,
         plan_hash: config.plan_hash,
         timeout_ns: config.timeout,
@@ -135,25 +137,25 @@ pub(crate) unsafe fn wanted<'c>(config: *const Config) -> Result<Wanted<'c>, Fai
 fn slot(slot: i32) -> Result<Option<u16>, Failure> {
     match slot {
         -1 => Ok(None),
-        _ => u16::try_from(slot).map(Some).map_err(|_| argument("config.slot is neither -1 nor a slot")),
+        _ => u16::try_from(slot).map(Some).map_err(|_| argument(c"config.slot is neither -1 nor a slot")),
     }
 }
 
-pub(crate) fn argument(text: &'static str) -> Failure {
-    Failure::with_text(Status::Argument, text)
+pub(crate) fn argument(text: &'static CStr) -> Failure {
+    Failure::saying(Status::Argument, text)
 }
 
-/// A text; `None` for NULL.
+/// A text; `None` for NULL. `otherwise` says what is wrong if it is not UTF-8.
 ///
 /// # Safety
 /// `from` is NULL or a C string that lives as long as the result is used.
-pub(crate) unsafe fn text<'t>(from: *const c_char, what: &str) -> Result<Option<&'t str>, Failure> {
+pub(crate) unsafe fn text<'t>(from: *const c_char, otherwise: &'static CStr) -> Result<Option<&'t str>, Failure> {
     if from.is_null() {
         return Ok(None);
     }
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(from) };
-    text.to_str().map(Some).map_err(|_| Failure::with_text(Status::Argument, format!("{what} is not UTF-8")))
+    text.to_str().map(Some).map_err(|_| argument(otherwise))
 }
 
 /// Refuses NULL before anything is done.

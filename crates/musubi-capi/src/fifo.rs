@@ -8,6 +8,7 @@
 //! the port offers (prepare, sleep, finish).
 
 use std::fmt;
+use std::os::fd::{IntoRawFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use musubi_core::Error;
@@ -18,8 +19,9 @@ use musubi_linux::{ReceivingEnd, RxLinks, RxSender, SendingEnd, TxLink, TxLinks}
 
 use crate::abi::{READY_BLOCK, READY_EVENT, READY_PEER, Usage};
 use crate::blocks::{Blocks, Held};
+use crate::failure::Failure;
 use crate::session::{self, Attached, lock};
-use crate::status::{Failure, Status};
+use crate::status::Status;
 
 /// The places, on a cache line each, so that threads on different channels do not meet.
 static CHANNELS: [Place; FIFOS_MAX] = [const { Place(Mutex::new(None)) }; FIFOS_MAX];
@@ -104,12 +106,18 @@ pub(crate) fn close_all() {
     }
 }
 
+/// `mdcom_fifoch_alloc`.
+pub(crate) fn allocate(ch: u32, timeout_ns: u64) -> Result<u64, Failure> {
+    until(ch, timeout_ns, Channel::allocate)
+}
+
+/// `mdcom_fifoch_wait`.
+pub(crate) fn wait(ch: u32, timeout_ns: u64) -> Result<(), Failure> {
+    until(ch, timeout_ns, Channel::take_event)
+}
+
 /// Calls `attempt` until it has a result, sleeping in between; when the time is over, gives what it was refused with.
-pub(crate) fn until<R>(
-    ch: u32,
-    timeout_ns: u64,
-    attempt: impl Fn(&mut Channel) -> Result<R, Failure>,
-) -> Result<R, Failure> {
+fn until<R>(ch: u32, timeout_ns: u64, attempt: impl Fn(&mut Channel) -> Result<R, Failure>) -> Result<R, Failure> {
     let mut opened = open(ch)?;
     let channel = opened.channel()?;
     let refused = match attempt(channel) {
@@ -244,7 +252,7 @@ impl Channel {
     }
 
     /// A block, or [`Status::NoBlock`]; a loss is told when there is none.
-    pub(crate) fn allocate(&mut self) -> Result<u64, Failure> {
+    fn allocate(&mut self) -> Result<u64, Failure> {
         let end = self.sending()?;
         let block = match end.allocate_block() {
             Err(Error::NoBlock) if end.take_loss() => return Err(Error::PeerGone.into()),
@@ -309,7 +317,7 @@ impl Channel {
 
     /// Takes an event, or [`Status::Timeout`]; a loss is told when there is none.
     #[inline]
-    pub(crate) fn take_event(&mut self) -> Result<(), Failure> {
+    fn take_event(&mut self) -> Result<(), Failure> {
         match &self.end {
             End::Sending(end) => Ok(end.wait(Deadline::Poll)?),
             End::Receiving(end) => Ok(end.wait(Deadline::Poll)?),
@@ -356,17 +364,19 @@ impl Channel {
         }
     }
 
-    pub(crate) fn event_fd(&self) -> Result<std::os::fd::OwnedFd, Failure> {
-        Ok(match &self.end {
+    /// A descriptor that is the caller's to close.
+    pub(crate) fn event_fd(&self) -> Result<RawFd, Failure> {
+        let descriptor = match &self.end {
             End::Sending(end) => end.event_fd()?,
             End::Receiving(end) => end.event_fd()?,
-        })
+        };
+        Ok(descriptor.into_raw_fd())
     }
 
     /// Arms the descriptor; gives the bits of what is there already.
-    pub(crate) fn arm(&self) -> u32 {
+    pub(crate) fn arm(&self) -> Result<u32, Failure> {
         let bit = |is: bool, bit| if is { bit } else { 0 };
-        match &self.end {
+        Ok(match &self.end {
             End::Sending(end) => {
                 end.arm();
                 let ready = end.look();
@@ -376,6 +386,6 @@ impl Channel {
                 let ready = end.arm();
                 bit(ready, READY_EVENT) | bit(end.has_loss(), READY_PEER)
             }
-        }
+        })
     }
 }

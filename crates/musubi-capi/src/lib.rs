@@ -1,35 +1,49 @@
-//! The C library: include/mdcom.h over the Linux process port. This is the only crate with functions for C.
+//! The C library: include/mdcom.h over the Linux process port, and for the tasks of an image on bare metal; and
+//! include/mcapi.h, in [`mcapi`]. This is the only crate with functions for C.
 //!
 //! What you may rely on: include/mdcom.h says what each function does; no panic crosses into C; misuse is answered with
-//! a code and changes nothing. Every function may be called from any thread.
+//! a code and changes nothing. Every function may be called from any thread or task.
 //!
-//! How it works: [`status`] maps errors to codes, [`abi`] has the structs; the process's one attachment and its channels
+//! How it works: [`status`] maps errors to codes, [`abi`] has the structs; the program's one attachment and its channels
 //! stand in statics, as C programs have no handle to pass. Each function here reads its arguments, calls the part that
-//! does the work, and writes the results.
+//! does the work, and writes the results. Where there is no operating system those parts are in `metal`, over the traits
+//! of `musubi_core::endpoint`, without a heap.
 //!
-//! What it does not do: attach a process twice. A program in Rust uses `musubi-mdcom`, where misuse does not compile.
+//! What it does not do: attach a program twice. A program in Rust uses `musubi-mdcom`, where misuse does not compile.
+#![cfg_attr(target_os = "none", no_std)]
 
-use std::ffi::{c_char, c_int, c_void};
-use std::os::fd::IntoRawFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use core::ffi::{c_char, c_int, c_void};
 
 pub mod abi;
+#[cfg(not(target_os = "none"))]
 mod blocks;
+#[cfg(not(target_os = "none"))]
+mod failure;
+#[cfg(not(target_os = "none"))]
 mod fifo;
+#[cfg(not(target_os = "none"))]
+pub mod mcapi;
+#[cfg(target_os = "none")]
+pub mod metal;
+#[cfg(not(target_os = "none"))]
 mod session;
+#[cfg(not(target_os = "none"))]
 mod smem;
 pub mod status;
 
+#[cfg(target_os = "none")]
+use metal::{failure, fifo, session, smem};
+
 use abi::{Config, Filter, Usage, given, put};
-use status::{Failure, Status, note};
+use failure::{Failure, note};
+use status::Status;
 
 /// Calls `by`, notes a failure, and lets no panic out.
 #[inline]
 fn guarded(by: impl FnOnce() -> Result<(), Failure>) -> Status {
-    match catch_unwind(AssertUnwindSafe(by)) {
-        Ok(Ok(())) => Status::Ok,
-        Ok(Err(failure)) => note(failure),
-        Err(_) => note(Status::Internal.into()),
+    match failure::caught(by) {
+        Ok(()) => Status::Ok,
+        Err(failure) => note(failure),
     }
 }
 
@@ -77,12 +91,7 @@ export! {
     /// How many processes of a domain are attached.
     fn mdcom_sense_process(domain: u32, count: *mut u32) {
         given(count)?;
-        let attached = session::with(|attached| {
-            let participant = &attached.participant;
-            let domain = u16::try_from(domain).ok().filter(|domain| usize::from(*domain) < participant.plan().domains.len());
-            let domain = domain.ok_or_else(|| Failure::with_text(Status::Domain, "no domain has this number"))?;
-            Ok(musubi_core::endpoint::Attachment::attached(participant, domain))
-        })?;
+        let attached = session::attached(domain)?;
         // SAFETY: the caller's promise.
         unsafe { put(count, u32::from(attached)) };
         Ok(())
@@ -101,8 +110,8 @@ export! {
     fn mdcom_fifoch_find(name: *const c_char, ch: *mut u32) {
         given(ch)?;
         // SAFETY: the caller's promise.
-        let name = unsafe { abi::text(name, "name") }?.ok_or(Status::Argument)?;
-        let found = session::with(|attached| Ok(attached.participant.plan().fifo(name).ok_or(Status::Channel)?))?;
+        let name = unsafe { abi::text(name, c"name is not UTF-8") }?.ok_or(Status::Argument)?;
+        let found = session::with_plan(|plan| plan.fifo(name))?.ok_or(Status::Channel)?;
         // SAFETY: the caller's promise.
         unsafe { put(ch, u32::from(found)) };
         Ok(())
@@ -112,8 +121,8 @@ export! {
     fn mdcom_smemch_find(name: *const c_char, ch: *mut u32) {
         given(ch)?;
         // SAFETY: the caller's promise.
-        let name = unsafe { abi::text(name, "name") }?.ok_or(Status::Argument)?;
-        let found = session::with(|attached| Ok(attached.participant.plan().smem(name).ok_or(Status::Channel)?))?;
+        let name = unsafe { abi::text(name, c"name is not UTF-8") }?.ok_or(Status::Argument)?;
+        let found = session::with_plan(|plan| plan.smem(name))?.ok_or(Status::Channel)?;
         // SAFETY: the caller's promise.
         unsafe { put(ch, u32::from(found)) };
         Ok(())
@@ -122,7 +131,7 @@ export! {
     /// Sender: takes a block.
     fn mdcom_fifoch_alloc(ch: u32, timeout: u64, block: *mut u64) {
         given(block)?;
-        let name = fifo::until(ch, timeout, fifo::Channel::allocate)?;
+        let name = fifo::allocate(ch, timeout)?;
         // SAFETY: the caller's promise.
         unsafe { put(block, name) };
         Ok(())
@@ -195,7 +204,7 @@ export! {
 
     /// Waits for an event of the other side.
     fn mdcom_fifoch_wait(ch: u32, timeout: u64) {
-        fifo::until(ch, timeout, fifo::Channel::take_event)
+        fifo::wait(ch, timeout)
     }
 
     /// Sender: replaces the filter.
@@ -218,14 +227,14 @@ export! {
         given(fd)?;
         let descriptor = fifo::with(ch, |channel| channel.event_fd())?;
         // SAFETY: the caller's promise.
-        unsafe { put(fd, descriptor.into_raw_fd()) };
+        unsafe { put(fd, descriptor) };
         Ok(())
     }
 
     /// Clears and arms the descriptor.
     fn mdcom_fifoch_arm(ch: u32, ready: *mut u32) {
         given(ready)?;
-        let bits = fifo::with(ch, |channel| Ok(channel.arm()))?;
+        let bits = fifo::with(ch, |channel| channel.arm())?;
         // SAFETY: the caller's promise.
         unsafe { put(ready, bits) };
         Ok(())
@@ -294,5 +303,5 @@ pub extern "C" fn mdcom_strerror(status: c_int) -> *const c_char {
 /// The text of this thread's last failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn mdcom_last_error() -> *const c_char {
-    catch_unwind(status::last_error).unwrap_or(c"".as_ptr())
+    failure::last_error()
 }

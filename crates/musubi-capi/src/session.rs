@@ -14,12 +14,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
+use musubi_core::endpoint::Attachment;
 use musubi_core::plan::{Plan, Role};
 use musubi_linux::clock::now_ns;
 use musubi_linux::{Deadline, Memory, Options, Participant};
 
 use crate::abi::{FOREVER, LOCK_MEMORY, PREFAULT, Wanted};
-use crate::status::{Failure, Status};
+use crate::failure::Failure;
+use crate::status::Status;
 use crate::{fifo, smem};
 
 /// Longest wait for a free slot of the domain, in nanoseconds.
@@ -77,6 +79,21 @@ pub(crate) fn with<R>(by: impl FnOnce(&Attached) -> Result<R, Failure>) -> Resul
         Some(attached) => by(attached),
         None => Err(absent()),
     }
+}
+
+/// How many participants of a domain are attached.
+pub(crate) fn attached(domain: u32) -> Result<u16, Failure> {
+    with(|Attached { participant, .. }| {
+        let domain =
+            u16::try_from(domain).ok().filter(|domain| usize::from(*domain) < participant.plan().domains.len());
+        let domain = domain.ok_or_else(|| Failure::with_text(Status::Domain, "no domain has this number"))?;
+        Ok(Attachment::attached(participant, domain))
+    })
+}
+
+/// What the plan says.
+pub(crate) fn with_plan<R>(by: impl FnOnce(&Plan<'_>) -> R) -> Result<R, Failure> {
+    with(|attached| Ok(by(attached.participant.plan())))
 }
 
 /// `mdcom_init`.
@@ -145,6 +162,10 @@ fn find_plan(wanted: Wanted<'_>) -> Result<&'static Plan<'static>, Failure> {
     let explicit = wanted.description.map(|path| Path::new(OsStr::from_bytes(path.to_bytes())));
     let path = musubi_config::find(explicit)?;
     let description = musubi_config::load(&path)?;
+    if !description.has_domains() {
+        let text = format!("{} describes nodes, but no domains to attach to", path.display());
+        return Err(Failure::with_text(Status::Plan, text));
+    }
     if wanted.plan_hash != 0 && wanted.plan_hash != description.hash() {
         let text = format!(
             "the program was built with the header of plan {:#018x}, {} is plan {:#018x}: generate the header again",

@@ -1,11 +1,9 @@
-//! Codes of the C interface, the one table that maps errors to them, and the text of the last failure.
+//! Codes of the C interface, and the tables that map errors to them.
 //!
-//! What you may rely on: every error of the crates below has a code; one that this table does not know yet is
-//! [`Status::Internal`], and a test fails when such a one is added. Noting a failure allocates nothing; its text is
-//! made when it is asked for.
+//! What you may rely on: every error of the crates below has a code; one that these tables do not know yet is
+//! [`Status::Internal`], and a test fails when such a one is added.
 
-use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char};
+use core::ffi::CStr;
 
 /// `mdcom_status_t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,69 +76,6 @@ pub(crate) fn text_of(code: i32) -> &'static CStr {
     known.map_or(c"not a code of MDCOM", |(_, _, text)| text)
 }
 
-/// Why a call fails: the code, and what more there is to say.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) status: Status,
-    detail: Detail,
-}
-
-#[derive(Debug)]
-enum Detail {
-    None,
-    Core(musubi_core::Error),
-    Text(String),
-}
-
-impl Failure {
-    pub(crate) fn with_text(status: Status, text: impl Into<String>) -> Failure {
-        Failure { status, detail: Detail::Text(text.into()) }
-    }
-
-    fn into_text(self) -> CString {
-        let text = match self.detail {
-            Detail::None => return text_of(self.status as i32).to_owned(),
-            Detail::Core(error) => error.to_string(),
-            Detail::Text(text) => text,
-        };
-        // A NUL can come from a file name only; what follows it is not shown.
-        let until_nul = text.split('\0').next().unwrap_or_default();
-        CString::new(until_nul).unwrap_or_default()
-    }
-}
-
-impl From<Status> for Failure {
-    fn from(status: Status) -> Failure {
-        Failure { status, detail: Detail::None }
-    }
-}
-
-impl From<musubi_core::Error> for Failure {
-    fn from(error: musubi_core::Error) -> Failure {
-        Failure { status: status_of_core(&error), detail: Detail::Core(error) }
-    }
-}
-
-impl From<musubi_linux::Error> for Failure {
-    fn from(error: musubi_linux::Error) -> Failure {
-        Failure::with_text(status_of_port(&error), error.to_string())
-    }
-}
-
-impl From<musubi_config::Error> for Failure {
-    fn from(error: musubi_config::Error) -> Failure {
-        // `--system` is for commands; a C program has a field.
-        let text = error.to_string().replace("name one with `--system FILE`", "set mdcom_config_t.description");
-        Failure::with_text(Status::Description, text)
-    }
-}
-
-impl From<musubi_config::Report> for Failure {
-    fn from(report: musubi_config::Report) -> Failure {
-        Failure::with_text(Status::Description, report.render(false))
-    }
-}
-
 /// The table for the core.
 pub(crate) fn status_of_core(error: &musubi_core::Error) -> Status {
     use musubi_core::Error;
@@ -157,19 +92,35 @@ pub(crate) fn status_of_core(error: &musubi_core::Error) -> Status {
         Error::PeerGone => Status::Peer,
         Error::NotReady => Status::NotReady,
         Error::PeerFault => Status::PeerFault,
+        Error::InUse => Status::Busy,
+        Error::NotOurs => Status::Channel,
+        // Of the multiprocessor layer inside a domain, and of lanes between nodes; no channel gives them.
+        Error::Unresponsive { .. } | Error::TooDeep | Error::Crowded | Error::Full => Status::Internal,
         _ => Status::Internal,
     }
 }
 
+/// What a port without an operating system answers with.
+#[cfg(target_os = "none")]
+impl From<musubi_core::Error> for Status {
+    fn from(error: musubi_core::Error) -> Status {
+        status_of_core(&error)
+    }
+}
+
 /// The table for the Linux port.
+#[cfg(not(target_os = "none"))]
 pub(crate) fn status_of_port(error: &musubi_linux::Error) -> Status {
     use musubi_linux::Error;
     match error {
         Error::Plan => Status::Description,
-        Error::NoSuchDomain(..) | Error::NoSuchSlot { .. } | Error::OtherPort(_) => Status::Domain,
+        Error::NoSuchDomain(..) | Error::NoSuchSlot { .. } | Error::OtherPort(..) => Status::Domain,
         Error::NotOurs { .. } => Status::Channel,
         Error::Instance(_) | Error::Argument(_) => Status::Argument,
-        Error::DomainFull { .. } | Error::EndInUse { .. } | Error::SegmentInUse(_) => Status::Busy,
+        // A node is of MCAPI; no participant gives that one.
+        Error::DomainFull { .. } | Error::EndInUse { .. } | Error::SegmentInUse(_) | Error::NodeOccupied { .. } => {
+            Status::Busy
+        }
         Error::NameForeign { .. }
         | Error::UserNotAllowed { .. }
         | Error::RefusedUser { .. }
@@ -179,34 +130,9 @@ pub(crate) fn status_of_port(error: &musubi_linux::Error) -> Status {
         Error::TimedOut(_) => Status::Timeout,
         Error::Left => Status::Terminated,
         Error::Forked => Status::Forked,
-        Error::Refused { .. } | Error::System { .. } => Status::System,
+        Error::Refused { .. } | Error::System { .. } | Error::NoDevice(_) | Error::OtherDevice(_) => Status::System,
         _ => Status::Internal,
     }
-}
-
-thread_local! {
-    static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
-    static LAST_TEXT: RefCell<CString> = RefCell::new(CString::default());
-}
-
-/// Notes a failure for [`last_error`] and gives its code.
-pub(crate) fn note(failure: Failure) -> Status {
-    let status = failure.status;
-    // At the end of a thread its notes may be gone already; then there is nobody to read them.
-    let _ = LAST.try_with(|last| *last.borrow_mut() = Some(failure));
-    status
-}
-
-/// The text of this thread's last failure, valid until its next call.
-pub(crate) fn last_error() -> *const c_char {
-    let text = LAST_TEXT.try_with(|text| {
-        let mut text = text.borrow_mut();
-        if let Some(failure) = LAST.try_with(|last| last.borrow_mut().take()).ok().flatten() {
-            *text = failure.into_text();
-        }
-        text.as_ptr()
-    });
-    text.unwrap_or(c"".as_ptr())
 }
 
 #[cfg(test)]
@@ -246,20 +172,5 @@ mod tests {
         let texts: BTreeSet<&CStr> = STATUSES.iter().map(|(_, _, text)| *text).collect();
         assert_eq!((codes.len(), texts.len()), (STATUSES.len(), STATUSES.len()));
         assert_eq!(text_of(1234), c"not a code of MDCOM");
-    }
-
-    #[test]
-    fn the_last_failure_of_a_thread_is_told_until_the_next() {
-        note(musubi_core::Error::Throttled { retry_ns: 17 }.into());
-        assert_eq!(text(), "held back by the regulator for 17 ns");
-        assert_eq!(text(), "held back by the regulator for 17 ns");
-        note(Failure::with_text(Status::System, "before\0after"));
-        assert_eq!(text(), "before");
-        assert_eq!(std::thread::spawn(text).join().unwrap(), "", "another thread's is its own");
-    }
-
-    fn text() -> String {
-        // SAFETY: the text is valid until the next call of this thread.
-        unsafe { CStr::from_ptr(last_error()) }.to_string_lossy().into_owned()
     }
 }

@@ -1,4 +1,5 @@
-//! include/mdcom.h agrees with the library: sizes, offsets, values, symbols; and compiles as C99 and C++17.
+//! include/mdcom.h agrees with the library: sizes, offsets, values, symbols; and compiles as C99 and C++17. The symbols
+//! are those of include/mcapi.h too; the rest of that is in mcapi_header.rs.
 
 mod programs;
 
@@ -96,7 +97,9 @@ fn declared() -> BTreeSet<String> {
         let until = line.split_once('(').unwrap().0;
         until.rsplit([' ', '*']).next().unwrap().to_owned()
     };
-    header.lines().filter(is_declaration).map(name).collect()
+    let mcapi = std::fs::read_to_string(root().join("include/mcapi.h")).unwrap();
+    let of_mcapi = mcapi.lines().filter(|line| line.starts_with("extern ") && line.contains('(')).map(name);
+    header.lines().filter(is_declaration).map(name).chain(of_mcapi).collect()
 }
 
 #[test]

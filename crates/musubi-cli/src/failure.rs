@@ -31,12 +31,27 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// A failure about which everything has been said.
+#[derive(Debug)]
+pub struct Quiet;
+
+impl fmt::Display for Quiet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("failed")
+    }
+}
+
+impl std::error::Error for Quiet {}
+
 /// Prints an error on standard error. Where even that is closed, nobody listens.
 pub fn print(error: &anyhow::Error) {
     let _ = anstream::stderr().lock().write_all(render(error).as_bytes());
 }
 
 fn render(error: &anyhow::Error) -> String {
+    if error.is::<Quiet>() {
+        return String::new();
+    }
     if let Some(report) = error.downcast_ref::<Report>() {
         return report.render(true) + "\n";
     }

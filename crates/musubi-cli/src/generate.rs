@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 
 use crate::check::Source;
+use crate::failure::Failure;
 use crate::{output, system};
 
 /// From what and to where.
@@ -32,6 +33,10 @@ Example:
 /// The description has mistakes, or a file cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let description = system::description(arguments.source.path())?;
+    if !description.has_domains() {
+        let what = format!("system {:?} has no domains and channels", description.name());
+        return Err(Failure::new(what, "programs of nodes need no generated files").into());
+    }
     let written = musubi_config::generate(&description, &arguments.out)?;
     output::print(&written.iter().map(|path| format!("{}\n", path.display())).collect::<String>())
 }

@@ -13,10 +13,16 @@ mod completions;
 mod demo;
 mod failure;
 mod generate;
+mod interruption;
+mod keys;
+mod node;
 mod output;
+mod plot;
+mod screen;
 mod status;
 mod stream;
 mod system;
+mod table;
 
 use std::process::ExitCode;
 
@@ -53,6 +59,12 @@ enum Command {
     Recv(stream::recv::Arguments),
     /// Look at the participants and channels of a running system, from outside
     Status(status::Arguments),
+    /// Look at the nodes of a system: which run, how they are doing, whether they answer
+    Node(node::Arguments),
+    /// Ask a node for answers, and say how long each took
+    Ping(node::PingArguments),
+    /// Make certificates for nodes whose links leave their machine
+    Keys(keys::Arguments),
     /// Measure Musubi beside the machine's own limits
     Bench(bench::Arguments),
     /// Print the completion script of a shell
@@ -82,6 +94,9 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Send(arguments) => stream::send::run(arguments),
         Command::Recv(arguments) => stream::recv::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Node(arguments) => node::run(arguments),
+        Command::Ping(arguments) => node::ping(arguments),
+        Command::Keys(arguments) => keys::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Completions(arguments) => completions::run(arguments, &mut Arguments::command()),
     }

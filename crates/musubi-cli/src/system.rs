@@ -28,7 +28,12 @@ impl System {
     /// # Errors
     /// There is no file, or it has mistakes.
     pub fn plan(&self) -> anyhow::Result<&'static Plan<'static>> {
-        Ok(description(self.system.as_deref())?.leak())
+        let description = description(self.system.as_deref())?;
+        if !description.has_domains() {
+            let what = format!("system {:?} has nodes, but no domains and channels", description.name());
+            return Err(Failure::new(what, "`musubi node ls` shows its nodes").into());
+        }
+        Ok(description.leak())
     }
 }
 

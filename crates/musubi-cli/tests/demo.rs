@@ -236,7 +236,8 @@ fn what_cannot_work_is_said_before_the_run() {
         let begin = Instant::now();
         let errors = failed(&finished(demo(&directory, arguments).spawn().unwrap()));
         assert!(errors.contains(expected), "{arguments:?}: {errors}");
-        assert!(begin.elapsed() < Duration::from_secs(1), "{arguments:?} took {:?}", begin.elapsed());
+        // Before the demo, which takes longer, begins.
+        assert!(begin.elapsed() < Duration::from_secs(5), "{arguments:?} took {:?}", begin.elapsed());
     }
     let mut left: Vec<_> = fs::read_dir(directory.path()).unwrap().flatten().map(|file| file.file_name()).collect();
     left.sort();

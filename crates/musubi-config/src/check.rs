@@ -10,21 +10,79 @@ use musubi_core::fifo::REAP_MAX;
 use musubi_core::layout::{self, LINE_BYTES, Shape};
 use musubi_core::lock::LOOKS_MAX;
 use musubi_core::plan::{Fifo, LockKind, Plan, Regulation, Smem};
+use musubi_transport::topology::{Network, Topology};
 
+use crate::network::written;
+use crate::nodes::islands;
 use crate::quantity::{BYTE_RATE, SIZE, TIME};
 use crate::{Content, Description, MemoryMap};
 
 /// The report of a check, as text with tables.
 pub fn check(description: &Description) -> String {
-    let map = MemoryMap::of(description);
-    let mut sections = vec![heading(description), memory_map(&map)];
-    description.with_plan(|plan| {
-        sections.push(memory(plan, &map));
-        sections.extend(fifo_storage(plan));
-        sections.extend(fifo_steps(plan));
-        sections.extend(smem_bounds(plan));
-    });
+    let mut sections = Vec::new();
+    if description.has_domains() {
+        let map = MemoryMap::of(description);
+        sections.extend([heading(description), memory_map(&map)]);
+        description.with_plan(|plan| {
+            sections.push(memory(plan, &map));
+            sections.extend(fifo_storage(plan));
+            sections.extend(fifo_steps(plan));
+            sections.extend(smem_bounds(plan));
+        });
+    }
+    sections.extend(nodes(description.topology()));
     sections.join("\n")
+}
+
+fn nodes(topology: &Topology) -> Option<String> {
+    if topology.nodes.is_empty() {
+        return None;
+    }
+    let mut table = table(&["node", "name", "shared memory", "TCP"], &[]);
+    for (id, place) in &topology.nodes {
+        let machine = match place.shared_memory.as_deref() {
+            None => "-",
+            Some("") => "yes",
+            Some(machine) => machine,
+        };
+        let address = place.tcp.as_deref().unwrap_or("-");
+        table.add_row([&id.to_string(), &place.name, machine, address]);
+    }
+    let heading =
+        format!("System {}: {} nodes, topology hash {:#018x}", topology.system, topology.nodes.len(), topology.hash);
+    Some(format!("{heading}\n{table}\n{}{}", links(&topology.network), separation(topology)))
+}
+
+/// What holds for links over TCP.
+fn links(network: &Network) -> String {
+    let security = match (network.insecure, network.tls_on_loopback) {
+        (true, _) => "without TLS (insecure)",
+        (false, true) => "with TLS, on loopback too",
+        (false, false) => "with TLS, except on loopback",
+    };
+    format!(
+        "Links over TCP: {security}; heartbeat {}, cut after {} of silence, resumed within {};\n\
+         pieces of {}, window of {}, {}.\n",
+        written(network.heartbeat_ms),
+        written(network.silence_ms),
+        written(network.resume_ms),
+        SIZE.write(u64::from(network.piece_bytes)),
+        SIZE.write(u64::from(network.window_bytes)),
+        if network.priorities { "priorities on" } else { "priorities off" },
+    )
+}
+
+/// A warning where some nodes have no way to each other.
+fn separation(topology: &Topology) -> String {
+    let islands = islands(topology);
+    let names: Vec<String> = islands.iter().map(|(machine, id)| format!("{id} (machine {machine:?})")).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        "Warning: no way between nodes of different machines without a TCP address, such as {}.\n",
+        names.join(" and ")
+    )
 }
 
 fn heading(description: &Description) -> String {
@@ -45,6 +103,7 @@ fn memory_map(map: &MemoryMap) -> String {
     for region in map.regions() {
         let what = match region.content {
             Content::Section { participant, .. } => format!("section of participant {participant}"),
+            Content::Slot { participant, .. } => format!("slot of participant {participant}"),
             Content::Segment { smem } => format!("segment of SMEM {smem}"),
         };
         let begin = format!("{:#x}", map.base().unwrap_or(0) + region.offset);
@@ -73,12 +132,16 @@ fn memory(plan: &Plan<'_>, map: &MemoryMap) -> String {
     format!("Worst-case memory, all participants attached: {}\n{table}\n", SIZE.write(map.bytes()))
 }
 
-/// What one participant of a domain maps at most: its section, the sections of all that it shares a channel with (in its
-/// own domain too, where they share an SMEM channel), its segments.
+/// What one participant of a domain maps at most: all of it where the addresses are fixed. Else its section, the sections
+/// of all that it shares a channel with (in its own domain too, where they share an SMEM channel), its segments.
 fn mapped_bytes(plan: &Plan<'_>, map: &MemoryMap, domain: u16) -> u64 {
+    if map.base().is_some() {
+        return map.bytes();
+    }
     let own = map.regions().iter().find(|region| is_section_of(region.content, domain)).map(|region| region.offset);
     let mapped = map.regions().iter().filter(|region| match region.content {
         Content::Section { domain: other, .. } => Some(region.offset) == own || plan.linked(domain, other),
+        Content::Slot { .. } => false,
         Content::Segment { smem } => plan.smems[usize::from(smem)].domains.contains(&domain),
     });
     mapped.map(|region| region.bytes).sum()

@@ -1,14 +1,15 @@
 //! A checked description, and the plan that it stands for.
 //!
-//! What you may rely on: every [`Description`] passed all rules, so its plan passes [`Plan::check`].
+//! What you may rely on: every [`Description`] passed all rules, so its plan passes [`Plan::check`] if it has domains.
 //!
 //! How it works: entries own their names and lists; a [`Plan`] that borrows them is built when it is asked for.
 
 use musubi_core::plan::{
-    Domain, Fifo, FilterRule, Liveness, LockKind, OnRestart, Plan, PortKind, Regulation, Role, Smem, Trust,
+    Domain, Doorbell, Fifo, FilterRule, Liveness, LockKind, OnRestart, Plan, PortKind, Regulation, Role, Smem, Trust,
 };
+use musubi_transport::topology::Topology;
 
-/// A checked description of one system.
+/// A checked description of one system: domains with channels, nodes, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     pub(crate) name: String,
@@ -18,6 +19,7 @@ pub struct Description {
     pub(crate) liveness: Liveness,
     pub(crate) address_map: Option<AddressMap>,
     pub(crate) hash: u64,
+    pub(crate) topology: Topology,
 }
 
 /// Where the shared memory lies, for ports that cannot ask an operating system for it.
@@ -39,6 +41,7 @@ pub(crate) struct DomainEntry {
     pub(crate) uids: Vec<u32>,
     pub(crate) gids: Vec<u32>,
     pub(crate) spin_ns: u32,
+    pub(crate) doorbell: Option<Doorbell>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +81,16 @@ impl Description {
     /// Where the shared memory lies, if the description says so.
     pub fn address_map(&self) -> Option<AddressMap> {
         self.address_map
+    }
+
+    /// Whether it has domains. Without one there is no plan that anything could attach to.
+    pub fn has_domains(&self) -> bool {
+        !self.domains.is_empty()
+    }
+
+    /// The nodes and their places. Without any `[[node]]`: all nodes on this machine, by shared memory.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
     }
 
     /// Calls `use_plan` with the plan.

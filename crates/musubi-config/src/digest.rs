@@ -2,19 +2,23 @@
 //!
 //! What you may rely on: comments, formatting, the order of keys and of tables of different kinds, and defaults written
 //! out or left out do not change the hash. Every value, every name, the order of domains and of channels of one kind,
-//! and the layout's version do.
+//! and the layout's version do. Nodes
+//! have a hash of their own: adding them to a description changes no plan.
 //!
 //! How it works: docs/description.md lists the byte form. Integers are little-endian; a text or list is preceded by its
 //! length as `u32`, so no two descriptions have the same bytes.
 
 use musubi_core::layout;
-use musubi_core::plan::{LockKind, OnRestart, PortKind, Role, Trust};
+use musubi_core::plan::{Doorbell, LockKind, OnRestart, PortKind, Role, Trust};
+
+use musubi_transport::topology::Topology;
 
 use crate::Description;
 use crate::description::{DomainEntry, FifoEntry, SmemEntry};
 
 /// Separates this use of BLAKE3 from others, and one canonical form from the next.
 const TAG: &[u8] = b"musubi plan, canonical form 1\0";
+const TOPOLOGY_TAG: &[u8] = b"musubi nodes, canonical form 1\0";
 
 /// The hash of a description, without regard to its `hash` field.
 pub(crate) fn hash(description: &Description) -> u64 {
@@ -30,10 +34,33 @@ pub(crate) fn hash(description: &Description) -> u64 {
         form.long(map.base);
         form.long(map.bytes);
     });
-    let digest = blake3::hash(&form.0);
-    let mut first = [0; 8];
-    first.copy_from_slice(&digest.as_bytes()[..8]);
-    u64::from_le_bytes(first)
+    doorbells(&mut form, &description.domains);
+    form.digest()
+}
+
+/// The hash of a topology, without regard to its `hash` field and to where certificates and keys lie on this machine;
+/// never 0, which stands for the built-in single machine.
+pub(crate) fn topology_hash(topology: &Topology) -> u64 {
+    let mut form = Form(TOPOLOGY_TAG.to_vec());
+    form.text(&topology.system);
+    let network = &topology.network;
+    for switch in [network.insecure, network.tls_on_loopback, network.priorities] {
+        form.number(u32::from(switch));
+    }
+    for number in
+        [network.heartbeat_ms, network.silence_ms, network.resume_ms, network.piece_bytes, network.window_bytes]
+    {
+        form.number(number);
+    }
+    let nodes: Vec<_> = topology.nodes.iter().collect();
+    form.list(&nodes, |form, (id, place)| {
+        form.number(id.domain());
+        form.number(id.node());
+        form.text(&place.name);
+        form.list(place.shared_memory.as_slice(), |form, machine| form.text(machine));
+        form.list(place.tcp.as_slice(), |form, address| form.text(address));
+    });
+    form.digest().max(1)
 }
 
 fn domain(form: &mut Form, entry: &DomainEntry) {
@@ -52,6 +79,22 @@ fn domain(form: &mut Form, entry: &DomainEntry) {
     form.list(&entry.uids, |form, uid| form.number(*uid));
     form.list(&entry.gids, |form, gid| form.number(*gid));
     form.number(entry.spin_ns);
+}
+
+/// Nothing where no domain has one: most systems need none, and their hashes stay what they were before there were any.
+fn doorbells(form: &mut Form, domains: &[DomainEntry]) {
+    let with_number = (0u32..).zip(domains);
+    let bells: Vec<(u32, Doorbell)> =
+        with_number.filter_map(|(number, domain)| Some((number, domain.doorbell?))).collect();
+    if bells.is_empty() {
+        return;
+    }
+    form.list(&bells, |form, (domain, bell)| {
+        form.number(*domain);
+        form.number(bell.interrupt);
+        form.long(bell.register);
+        form.number(bell.value);
+    });
 }
 
 fn fifo(form: &mut Form, entry: &FifoEntry) {
@@ -102,6 +145,14 @@ fn port_code(port: PortKind) -> u32 {
 struct Form(Vec<u8>);
 
 impl Form {
+    /// The first 8 bytes of the digest.
+    fn digest(&self) -> u64 {
+        let digest = blake3::hash(&self.0);
+        let mut first = [0; 8];
+        first.copy_from_slice(&digest.as_bytes()[..8]);
+        u64::from_le_bytes(first)
+    }
+
     fn number(&mut self, value: u32) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }

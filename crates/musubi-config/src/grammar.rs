@@ -10,14 +10,16 @@
 use std::ops::RangeInclusive;
 
 use musubi_core::plan::{
-    BLOCKS_MAX, FilterRule, Liveness, LockKind, OnRestart, PARTICIPANTS_MAX, PAYLOAD_BYTES_MAX, PRIORITIES, PortKind,
-    Regulation, Role, Trust,
+    BLOCKS_MAX, Doorbell, FilterRule, Liveness, LockKind, OnRestart, PARTICIPANTS_MAX, PAYLOAD_BYTES_MAX, PRIORITIES,
+    PortKind, Regulation, Role, Trust,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::accounts::{Account, Accounts};
 use crate::description::{AddressMap, Description, DomainEntry, FifoEntry, SmemEntry};
+use crate::network::{self, NetworkDraft};
+use crate::nodes::{self, NodeDraft};
 use crate::quantity::{BYTE_RATE, MESSAGE_RATE, SIZE, TIME};
 use crate::reader::{Key, Located, Reader, integer, optional, quoted, required, suggestion, wrong_type};
 use crate::report::{Findings, Scope, Span};
@@ -35,6 +37,8 @@ const SPIN_NS: RangeInclusive<u64> = 0..=SECOND_NS;
 /// A latency budget fits 32 bits.
 const BUDGET_NS: RangeInclusive<u64> = 1..=4 * SECOND_NS;
 const FILTER_NS: RangeInclusive<u64> = 1..=3600 * SECOND_NS;
+/// Shared peripheral interrupts of an Arm GIC, by its own numbers.
+const INTERRUPTS: RangeInclusive<u64> = 32..=1019;
 /// Most users, and most groups, that a domain may list.
 const ACCOUNTS_MAX: usize = 256;
 /// Fraction of a second whose tokens a burst holds unless the description says otherwise.
@@ -46,8 +50,15 @@ const DEFAULT_BLOCKS: u64 = 8;
 const DEFAULT_PRIORITY: u64 = 4;
 const DEFAULT_SAMPLE_EVERY: u64 = 16;
 
-const FILE_KEYS: &[Key] =
-    &[required("system", "[system]"), optional("liveness"), optional("domain"), optional("fifo"), optional("smem")];
+const FILE_KEYS: &[Key] = &[
+    required("system", "[system]"),
+    optional("liveness"),
+    optional("domain"),
+    optional("fifo"),
+    optional("smem"),
+    optional("network"),
+    optional("node"),
+];
 const SYSTEM_KEYS: &[Key] = &[required("name", "name = \"press\""), optional("base"), optional("size")];
 const LIVENESS_KEYS: &[Key] = &[optional("heartbeat"), optional("stalled")];
 const DOMAIN_KEYS: &[Key] = &[
@@ -59,6 +70,12 @@ const DOMAIN_KEYS: &[Key] = &[
     optional("uid"),
     optional("gid"),
     optional("spin"),
+    optional("doorbell"),
+];
+const DOORBELL_KEYS: &[Key] = &[
+    required("interrupt", "interrupt = 121"),
+    required("register", "register = 0xF901_020C"),
+    required("value", "value = 0x0200_0000"),
 ];
 const FIFO_KEYS: &[Key] = &[
     required("name", "name = \"telemetry\""),
@@ -104,6 +121,7 @@ pub(crate) struct DomainDraft {
     pub(crate) name: Option<Located<String>>,
     pub(crate) role: Option<Located<Role>>,
     pub(crate) port_at: Span,
+    pub(crate) doorbell_at: Option<Span>,
     pub(crate) at: Span,
 }
 
@@ -137,6 +155,8 @@ pub(crate) struct Drafts {
     pub(crate) domains: Vec<DomainDraft>,
     pub(crate) fifos: Vec<FifoDraft>,
     pub(crate) smems: Vec<SmemDraft>,
+    pub(crate) network: NetworkDraft,
+    pub(crate) nodes: Vec<NodeDraft>,
 }
 
 /// Reads a whole file. The result means something only if there are no findings.
@@ -157,6 +177,11 @@ pub(crate) fn read(table: &DeTable<'_>, findings: &mut Findings) -> Option<Descr
         smems: tables(&file, "smem", "an [[smem]]", SMEM_KEYS, findings)
             .iter()
             .map(|reader| smem(reader, findings))
+            .collect(),
+        network: network::read(&file, findings),
+        nodes: tables(&file, "node", "a [[node]]", nodes::NODE_KEYS, findings)
+            .iter()
+            .map(|reader| nodes::read(reader, findings))
             .collect(),
     };
     rules::check(drafts, findings)
@@ -233,6 +258,7 @@ fn domain(reader: &Reader<'_>, accounts: &Accounts, findings: &mut Findings) -> 
     let port = reader.choice("port", PORTS, findings);
     let participants = reader.integer("participants", 1..=PARTICIPANTS_MAX as u64, findings);
     let spin = reader.quantity("spin", &TIME, SPIN_NS, findings);
+    let doorbell = doorbell(reader, findings);
     DomainDraft {
         entry: DomainEntry {
             name: name.as_ref().map(|name| name.value.clone()).unwrap_or_default(),
@@ -243,12 +269,29 @@ fn domain(reader: &Reader<'_>, accounts: &Accounts, findings: &mut Findings) -> 
             uids: account_numbers(reader, "uid", Account::User, accounts, findings),
             gids: account_numbers(reader, "gid", Account::Group, accounts, findings),
             spin_ns: value_or(&spin, DEFAULT_SPIN_NS) as u32,
+            doorbell: doorbell.as_ref().map(|doorbell| doorbell.value),
         },
         name,
         role,
         port_at: span_of(&port).unwrap_or(reader.span.clone()),
+        doorbell_at: span_of(&doorbell),
         at: reader.span.clone(),
     }
+}
+
+fn doorbell(domain: &Reader<'_>, findings: &mut Findings) -> Option<Located<Doorbell>> {
+    let example = "{ interrupt = 121, register = 0xF901_020C, value = 0x0200_0000 }";
+    let reader = domain.table("doorbell", "a doorbell", DOORBELL_KEYS, example, findings)?;
+    let interrupt = reader.integer("interrupt", INTERRUPTS, findings);
+    let register = reader.integer("register", 0..=u64::MAX, findings);
+    let value = reader.integer("value", 1..=u64::from(u32::MAX), findings);
+    if let Some(register) = register.as_ref().filter(|register| !register.value.is_multiple_of(4)) {
+        let message = "`register` is not a multiple of 4";
+        findings.add(Scope::Value, register.span.clone(), message, "the address of a register of 32 bits");
+    }
+    let doorbell =
+        Doorbell { interrupt: interrupt?.value as u32, register: register?.value, value: value?.value as u32 };
+    Some(Located { value: doorbell, span: reader.span })
 }
 
 /// Numbers of users or groups, sorted, each once.

@@ -8,6 +8,9 @@
 //! `rules` checks them against each other, `digest` computes the plan's hash. [`MemoryMap`] lays the participants'
 //! sections out; [`check`] and [`generate`] write it down.
 //!
+//! A description may have domains and channels (of MDCOM), nodes (of MCAPI), or both. The former become a
+//! [`musubi_core::plan::Plan`], the latter a [`musubi_transport::topology::Topology`], each with a hash of its own.
+//!
 //! What it does not do: attach to anything, or decide the bytes inside a section; that is [`musubi_core::layout`].
 #![forbid(unsafe_code)]
 
@@ -20,6 +23,8 @@ mod generate;
 mod grammar;
 mod load;
 mod map;
+mod network;
+mod nodes;
 mod print;
 mod quantity;
 mod reader;
@@ -30,7 +35,7 @@ pub use check::check;
 pub use description::{AddressMap, Description};
 pub use error::Error;
 pub use generate::generate;
-pub use load::{DESCRIPTION_BYTES_MAX, SYSTEM_VARIABLE, find, load, parse};
+pub use load::{DESCRIPTION_BYTES_MAX, SYSTEM_VARIABLE, find, load, parse, topology_from_env};
 pub use map::{Content, MemoryMap, Region};
 pub use print::print;
 pub use report::{Finding, Report};

@@ -11,10 +11,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use musubi_transport::topology::Topology;
 use toml::de::DeTable;
 
 use crate::report::{Findings, Scope};
-use crate::{Description, Error, Report, grammar};
+use crate::{Description, Error, Report, grammar, nodes};
 
 /// The environment variable that names a description file.
 pub const SYSTEM_VARIABLE: &str = "MUSUBI_SYSTEM";
@@ -35,15 +36,30 @@ fn choose(explicit: Option<&Path>, variable: Option<OsString>) -> Result<PathBuf
     named.or_else(|| variable.filter(|value| !value.is_empty()).map(PathBuf::from)).ok_or(Error::NoDescription)
 }
 
-/// Reads and checks a description file.
+/// Reads and checks a description file. Relative paths in it become paths relative to the file's directory.
 ///
 /// # Errors
 /// All mistakes of the file, or the one reason why it cannot be read.
 pub fn load(path: &Path) -> Result<Description, Report> {
     let name = path.display().to_string();
-    match read(path) {
-        Ok(text) => parse(&name, &text),
-        Err(reason) => Err(Report::unreadable(name, reason)),
+    let mut description = match read(path) {
+        Ok(text) => parse(&name, &text)?,
+        Err(reason) => return Err(Report::unreadable(name, reason)),
+    };
+    let directory = path.parent().map(std::path::absolute).and_then(Result::ok).unwrap_or_default();
+    nodes::locate(&mut description.topology, &directory);
+    Ok(description)
+}
+
+/// The nodes of the system that `MUSUBI_SYSTEM` names; where it names none, all nodes are on this machine and reached
+/// by shared memory.
+///
+/// # Errors
+/// All mistakes of the file, or the one reason why it cannot be read.
+pub fn topology_from_env() -> Result<Topology, Report> {
+    match find(None) {
+        Ok(path) => Ok(load(&path)?.topology),
+        Err(_) => Ok(Topology::single_machine()),
     }
 }
 
@@ -57,7 +73,7 @@ fn read(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| format!("not UTF-8 text from byte {}", error.utf8_error().valid_up_to()))
 }
 
-/// Checks the text of a description; `name` stands for the file in messages.
+/// Checks the text of a description; `name` stands for the file in messages. Paths in it stay as they are.
 ///
 /// # Errors
 /// All mistakes of the text.

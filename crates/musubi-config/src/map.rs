@@ -1,10 +1,10 @@
-//! Where everything lies in the shared memory: the participants' sections, then the SMEM channels' segments.
+//! Where everything lies in the shared memory: the participants' slots or sections, then the SMEM channels' segments.
 //!
 //! What you may rely on: regions are in this order, each begins on a page, none overlaps another; checks, generated
 //! files and ports with fixed addresses use this one computation.
 //!
-//! What it does not do: apply to Linux processes, whose sections are memory objects of their own without a common
-//! address; there the map shows lengths only.
+//! How it works: with an address map, participants have slots ([`layout::slot_offset`]), in which each incarnation takes
+//! one of two banks. Without one, each region is a memory object of its own; the map then shows lengths only.
 
 use musubi_core::layout;
 
@@ -22,7 +22,7 @@ pub struct MemoryMap {
 pub struct Region {
     /// What lies there.
     pub content: Content,
-    /// `domain.slot` of a section, the channel's name of a segment.
+    /// `domain.slot` of a section or slot, the channel's name of a segment.
     pub name: String,
     /// Offset from the map's begin, in bytes.
     pub offset: u64,
@@ -35,6 +35,15 @@ pub struct Region {
 pub enum Content {
     /// A participant's section, which only that participant writes.
     Section {
+        /// Global number of the participant.
+        participant: u16,
+        /// Number of its domain.
+        domain: u16,
+        /// Its number within the domain.
+        slot: u16,
+    },
+    /// A participant's root page and the two banks of its section, which only that participant writes.
+    Slot {
         /// Global number of the participant.
         participant: u16,
         /// Number of its domain.
@@ -57,24 +66,28 @@ impl MemoryMap {
             let mut participant = 0;
             for (domain, entry) in (0u16..).zip(plan.domains) {
                 // A description's sections were checked to fit.
-                let bytes = layout::section_bytes(plan, domain).unwrap_or(u32::MAX);
+                let section = layout::section_bytes(plan, domain).map_or(u64::from(u32::MAX), u64::from);
+                let bytes = map.base.map_or(Some(section), |_| layout::slot_bytes(plan, domain)).unwrap_or(section);
                 for slot in 0..entry.participants {
-                    let content = Content::Section { participant, domain, slot };
+                    let content = match map.base {
+                        Some(_) => Content::Slot { participant, domain, slot },
+                        None => Content::Section { participant, domain, slot },
+                    };
                     map.append(content, format!("{}.{slot}", entry.name), bytes);
                     participant += 1;
                 }
             }
             for (smem, entry) in (0u16..).zip(plan.smems) {
                 let bytes = layout::segment_bytes(entry.bytes).unwrap_or(u32::MAX);
-                map.append(Content::Segment { smem }, entry.name.to_owned(), bytes);
+                map.append(Content::Segment { smem }, entry.name.to_owned(), u64::from(bytes));
             }
         });
         map
     }
 
-    fn append(&mut self, content: Content, name: String, bytes: u32) {
+    fn append(&mut self, content: Content, name: String, bytes: u64) {
         let offset = self.bytes();
-        self.regions.push(Region { content, name, offset, bytes: u64::from(bytes) });
+        self.regions.push(Region { content, name, offset, bytes });
     }
 
     /// First address, if the description fixes one.

@@ -4,11 +4,13 @@
 
 use std::fmt::Write;
 
-use musubi_core::plan::{LockKind, Regulation};
+use musubi_core::plan::{Doorbell, LockKind, Regulation};
+use musubi_transport::topology::{Network, Topology};
 
 use crate::Description;
 use crate::description::{DomainEntry, FifoEntry, SmemEntry};
 use crate::grammar::{PORTS, RESTARTS, ROLES, TRUSTS};
+use crate::network::written;
 use crate::quantity::{BYTE_RATE, MESSAGE_RATE, SIZE, TIME};
 
 /// The description as TOML.
@@ -26,7 +28,51 @@ pub fn print(description: &Description) -> String {
     description.domains.iter().for_each(|entry| domain(&mut out, entry));
     description.fifos.iter().for_each(|entry| fifo(&mut out, entry, &description.domains));
     description.smems.iter().for_each(|entry| smem(&mut out, entry, &description.domains));
+    nodes(&mut out, &description.topology);
     out
+}
+
+fn nodes(out: &mut String, topology: &Topology) {
+    if topology.nodes.is_empty() && topology.network == Network::default() {
+        return;
+    }
+    network(out, &topology.network);
+    for (id, place) in &topology.nodes {
+        line(out, "\n[[node]]");
+        line(out, &format!("domain = {}", id.domain()));
+        line(out, &format!("node = {}", id.node()));
+        if !place.name.is_empty() {
+            text(out, "name", &place.name);
+        }
+        let shared = place.shared_memory.iter().map(|_| "\"shm\"".to_owned());
+        let tcp = place.tcp.iter().map(|address| format!("\"tcp://{address}\""));
+        line(out, &format!("at = [{}]", shared.chain(tcp).collect::<Vec<_>>().join(", ")));
+        if let Some(machine) = place.shared_memory.as_ref().filter(|machine| !machine.is_empty()) {
+            text(out, "machine", machine);
+        }
+        path(out, "certificate", &place.certificate);
+        path(out, "key", &place.key);
+    }
+}
+
+fn network(out: &mut String, network: &Network) {
+    line(out, "\n[network]");
+    line(out, &format!("insecure = {}", network.insecure));
+    line(out, &format!("tls_on_loopback = {}", network.tls_on_loopback));
+    path(out, "keys", &network.keys);
+    text(out, "heartbeat", &written(network.heartbeat_ms));
+    text(out, "silence", &written(network.silence_ms));
+    text(out, "resume", &written(network.resume_ms));
+    text(out, "piece", &SIZE.write(u64::from(network.piece_bytes)));
+    text(out, "window", &SIZE.write(u64::from(network.window_bytes)));
+    line(out, &format!("priorities = {}", network.priorities));
+}
+
+/// A path, whose quotes and backslashes need escapes; it has no control characters.
+fn path(out: &mut String, key: &str, path: &Option<String>) {
+    if let Some(path) = path {
+        text(out, key, &path.replace('\\', "\\\\").replace('"', "\\\""));
+    }
 }
 
 fn domain(out: &mut String, entry: &DomainEntry) {
@@ -39,6 +85,9 @@ fn domain(out: &mut String, entry: &DomainEntry) {
     line(out, &format!("uid = {:?}", entry.uids));
     line(out, &format!("gid = {:?}", entry.gids));
     text(out, "spin", &TIME.write(u64::from(entry.spin_ns)));
+    if let Some(Doorbell { interrupt, register, value }) = entry.doorbell {
+        line(out, &format!("doorbell = {{ interrupt = {interrupt}, register = {register:#x}, value = {value:#x} }}"));
+    }
 }
 
 fn fifo(out: &mut String, entry: &FifoEntry, domains: &[DomainEntry]) {

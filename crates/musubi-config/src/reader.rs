@@ -58,7 +58,8 @@ impl<'t> Reader<'t> {
         findings: &mut Findings,
     ) -> Reader<'t> {
         for key in table.keys() {
-            if !keys.iter().any(|known| known.name == key.get_ref()) {
+            // Finding what was probably meant takes long enough to leave it, once nobody would read it.
+            if !findings.is_full() && !keys.iter().any(|known| known.name == key.get_ref()) {
                 unknown_key(key, title, keys, findings);
             }
         }
@@ -105,6 +106,16 @@ impl<'t> Reader<'t> {
             problem.help(format!("did you mean \"{word}\"?"));
         }
         None
+    }
+
+    /// True or false.
+    pub(crate) fn truth(&self, key: &str, findings: &mut Findings) -> Option<Located<bool>> {
+        let value = self.value(key)?;
+        let truth = value.get_ref().as_bool();
+        if truth.is_none() {
+            wrong_type(value, &format!("`{key}` is true or false"), findings);
+        }
+        Some(Located { value: truth?, span: value.span() })
     }
 
     /// A plain integer within limits.

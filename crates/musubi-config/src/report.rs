@@ -79,6 +79,11 @@ impl Findings {
         &mut self.list[number]
     }
 
+    /// Whether another mistake would only take the place of the last one.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= FINDINGS_MAX
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -16,6 +16,7 @@ use musubi_core::plan::{
 
 use crate::description::{AddressMap, Description};
 use crate::grammar::{DomainDraft, Drafts, FifoDraft, SmemDraft};
+use crate::nodes;
 use crate::quantity::SIZE;
 use crate::reader::{Located, quoted, suggestion};
 use crate::report::{Findings, Scope, Span};
@@ -25,13 +26,15 @@ use crate::{MemoryMap, digest};
 pub(crate) fn check(mut drafts: Drafts, findings: &mut Findings) -> Option<Description> {
     check_names(&drafts, findings);
     check_counts(&drafts, findings);
-    check_masters(&drafts.domains, findings);
+    check_masters(&drafts, findings);
     let numbers = DomainNumbers::of(&drafts.domains);
     drafts.fifos.retain_mut(|fifo| resolve_fifo(fifo, &numbers, findings));
     drafts.smems.retain_mut(|smem| resolve_smem(smem, &numbers, findings));
     check_levels(&drafts.fifos, findings);
     check_gates(&drafts, findings);
     check_ports(&drafts, findings);
+    check_doorbells(&drafts.domains, findings);
+    nodes::check(&drafts.nodes, &drafts.network, findings);
     let places: Vec<Span> = drafts.domains.iter().map(|domain| domain.at.clone()).collect();
     let map_at = drafts.system.address_map.as_ref().map(|map| map.span.clone());
     let description = describe(drafts);
@@ -42,14 +45,18 @@ pub(crate) fn check(mut drafts: Drafts, findings: &mut Findings) -> Option<Descr
 }
 
 fn describe(drafts: Drafts) -> Description {
+    let name = drafts.system.name.map(|name| name.value).unwrap_or_default();
+    let mut topology = nodes::topology(name.clone(), drafts.network, drafts.nodes);
+    topology.hash = digest::topology_hash(&topology);
     let mut description = Description {
-        name: drafts.system.name.map(|name| name.value).unwrap_or_default(),
+        name,
         domains: drafts.domains.into_iter().map(|draft| draft.entry).collect(),
         fifos: drafts.fifos.into_iter().map(|draft| draft.entry).collect(),
         smems: drafts.smems.into_iter().map(|draft| draft.entry).collect(),
         liveness: drafts.liveness,
         address_map: drafts.system.address_map.map(|map| map.value),
         hash: 0,
+        topology,
     };
     description.hash = digest::hash(&description);
     description
@@ -58,13 +65,19 @@ fn describe(drafts: Drafts) -> Description {
 fn check_names(drafts: &Drafts, findings: &mut Findings) {
     let domains: Vec<&Located<String>> = drafts.domains.iter().filter_map(|draft| draft.name.as_ref()).collect();
     let fifos = drafts.fifos.iter().filter_map(|draft| draft.name.as_ref());
+    let nodes: Vec<&Located<String>> = drafts.nodes.iter().filter_map(|draft| draft.name.as_ref()).collect();
     let channels: Vec<&Located<String>> =
         fifos.chain(drafts.smems.iter().filter_map(|draft| draft.name.as_ref())).collect();
-    for name in drafts.system.name.iter().chain(domains.iter().copied()).chain(channels.iter().copied()) {
+    let named = domains.iter().chain(&channels).chain(&nodes).copied();
+    for name in drafts.system.name.iter().chain(named) {
         check_name(name, findings);
+    }
+    for machine in drafts.nodes.iter().filter_map(|draft| draft.machine.as_ref()) {
+        check_name(machine, findings);
     }
     check_unique("domains", &domains, findings);
     check_unique("channels", &channels, findings);
+    check_unique("nodes", &nodes, findings);
 }
 
 fn check_name(name: &Located<String>, findings: &mut Findings) {
@@ -130,7 +143,8 @@ fn check_counts(drafts: &Drafts, findings: &mut Findings) {
     }
 }
 
-fn check_masters(domains: &[DomainDraft], findings: &mut Findings) {
+fn check_masters(drafts: &Drafts, findings: &mut Findings) {
+    let domains = &drafts.domains;
     let masters: Vec<Span> = domains
         .iter()
         .filter_map(|domain| domain.role.as_ref())
@@ -138,10 +152,10 @@ fn check_masters(domains: &[DomainDraft], findings: &mut Findings) {
         .map(|role| role.span.clone())
         .collect();
     let Some((first, others)) = masters.split_first() else {
-        if domains.is_empty() {
+        if domains.is_empty() && (drafts.nodes.is_empty() || !drafts.fifos.is_empty() || !drafts.smems.is_empty()) {
             findings
                 .add(Scope::Relation, 0..0, "the description has no domain", "no [[domain]] in this file")
-                .help("begin each domain with [[domain]]; exactly one has role = \"master\"");
+                .help("begin each domain with [[domain]] (exactly one has role = \"master\"), each node with [[node]]");
         }
         // A role that could not be read may have been the Master.
         if let Some(domain) = domains.first().filter(|_| domains.iter().all(|domain| domain.role.is_some())) {
@@ -260,6 +274,16 @@ fn check_ports(drafts: &Drafts, findings: &mut Findings) {
                 .add(Scope::Relation, domain.port_at.clone(), message, "memory at fixed addresses")
                 .help("give [system] a `base` and a `size`, such as: base = 0x7000_0000 and size = \"16 MiB\"");
         }
+    }
+}
+
+fn check_doorbells(domains: &[DomainDraft], findings: &mut Findings) {
+    let with_bell = domains.iter().filter_map(|domain| Some((domain, domain.doorbell_at.clone()?)));
+    for (domain, at) in with_bell.filter(|(domain, _)| domain.entry.port == PortKind::LinuxProcess) {
+        let message = format!("domain {} has a doorbell, but is made of Linux processes", quoted(&domain.entry.name));
+        findings
+            .add(Scope::Relation, at, message, "processes on one kernel wake each other through it")
+            .help("leave `doorbell` out, or give the domain port = \"uio\" or \"metal\"");
     }
 }
 

@@ -16,9 +16,14 @@ fn the_memory_map_follows_the_layout_without_gaps() {
         end += region.bytes;
     }
     assert_eq!(map.bytes(), end);
-    let domain_bytes = |number| description.with_plan(|plan| layout::section_bytes(plan, number)).map(u64::from);
-    assert_eq!(Some(map.regions()[0].bytes), domain_bytes(0));
-    assert_eq!(Some(map.regions()[2].bytes), domain_bytes(1));
+    description.with_plan(|plan| {
+        assert_eq!(Some(map.regions()[0].bytes), layout::slot_bytes(plan, 0));
+        assert_eq!(Some(map.regions()[2].bytes), layout::slot_bytes(plan, 1));
+        let begins = map.regions().iter().map(|region| Some(region.offset));
+        let places = (0..3).map(|number| layout::slot_offset(plan, number));
+        assert!(begins.eq(places.chain((0..2).map(|number| layout::segment_offset(plan, number)))));
+        assert_eq!(Some(map.bytes()), layout::mapped_bytes(plan));
+    });
     assert_eq!((map.regions()[3].bytes, map.regions()[4].bytes), (4096, 20_480));
 }
 
@@ -33,9 +38,9 @@ fn the_report_has_the_map_and_each_channel_with_its_bounds() {
         let line = part.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("no line {name}"));
         line.split(['│', '┆']).map(|cell| cell.trim().to_owned()).filter(|cell| !cell.is_empty()).collect()
     };
-    assert_eq!(row("Memory map", "cortex-r5.0")[2..], ["0x70000000", "4 KiB"]);
-    // Two participants of linux share SMEM channels, so each maps the other's section too.
-    assert_eq!(row("Worst-case memory", "linux")[3], "52 KiB");
+    assert_eq!(row("Memory map", "cortex-r5.0")[2..], ["0x70000000", "12 KiB"]);
+    // Where the places are fixed, every participant maps everything.
+    assert_eq!(row("Worst-case memory", "linux")[3], "92 KiB");
     let alloc = REAP_MAX.min(16).to_string();
     assert_eq!(row("Steps of the FIFO", "telemetry")[..3], ["telemetry", &alloc, "1"]);
     assert_eq!(row("Steps of the FIFO", "telemetry")[3..], ["1", "16", "1", "1", "16", "64 B", "2"]);

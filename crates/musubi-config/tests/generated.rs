@@ -66,9 +66,23 @@ fn the_rust_module_is_the_plan() {
         assert_eq!(plan.smem("parameters"), Some(board::smem::PARAMETERS));
         assert_eq!(plan.smem("image"), Some(board::smem::IMAGE));
     });
+    let bell = board::doorbell::LINUX;
+    assert_eq!((bell.interrupt, bell.register, bell.value), (121, 0xF901_020C, 0x0200_0000));
+    let bell = board::doorbell::CORTEX_R5;
+    assert_eq!((bell.interrupt, bell.register, bell.value), (123, 0xF900_020C, 0x0800_0000));
     assert_eq!(*description.leak(), board::PLAN);
     assert!(board::PLAN.check().is_ok());
 }
+
+/// What the header says of the doorbells of tests/board.toml.
+const BOARD_DOORBELLS: [(&str, u64); 6] = [
+    ("MUSUBI_DOORBELL_INTERRUPT_CORTEX_R5", 123),
+    ("MUSUBI_DOORBELL_REGISTER_CORTEX_R5", 0xF900_020C),
+    ("MUSUBI_DOORBELL_VALUE_CORTEX_R5", 0x0800_0000),
+    ("MUSUBI_DOORBELL_INTERRUPT_LINUX", 121),
+    ("MUSUBI_DOORBELL_REGISTER_LINUX", 0xF901_020C),
+    ("MUSUBI_DOORBELL_VALUE_LINUX", 0x0200_0000),
+];
 
 /// Each macro that the header must define, with its value by the plan.
 fn expected_macros(description: &Description) -> Vec<(String, u64)> {
@@ -79,6 +93,9 @@ fn expected_macros(description: &Description) -> Vec<(String, u64)> {
         ("MUSUBI_LAYOUT_VERSION".to_owned(), u64::from(layout::VERSION)),
         ("MUSUBI_MAP_BYTES".to_owned(), map.bytes()),
     ];
+    if description.name() == "board-2" {
+        expected.extend(BOARD_DOORBELLS.map(|(name, value)| (name.to_owned(), value)));
+    }
     description.with_plan(|plan| {
         let counts = [plan.domains.len(), usize::from(plan.participants()), plan.fifos.len(), plan.smems.len()];
         for (name, count) in ["DOMAINS", "PARTICIPANTS", "FIFOS", "SMEMS"].iter().zip(counts) {
@@ -101,7 +118,7 @@ fn expected_macros(description: &Description) -> Vec<(String, u64)> {
         let (kind, name) = (kind(region.content), upper(&region.name));
         expected.push((format!("MUSUBI_{kind}_OFFSET_{name}"), region.offset));
         expected.push((format!("MUSUBI_{kind}_BYTES_{name}"), region.bytes));
-        if let Content::Section { participant, .. } = region.content {
+        if let Content::Section { participant, .. } | Content::Slot { participant, .. } = region.content {
             expected.push((format!("MUSUBI_PARTICIPANT_{name}"), u64::from(participant)));
         }
     }
@@ -111,6 +128,7 @@ fn expected_macros(description: &Description) -> Vec<(String, u64)> {
 fn kind(content: Content) -> &'static str {
     match content {
         Content::Section { .. } => "SECTION",
+        Content::Slot { .. } => "SLOT",
         Content::Segment { .. } => "SEGMENT",
     }
 }
@@ -172,13 +190,27 @@ fn the_linker_script_places_the_sections() {
     }
 }
 
+/// A board's source that the fragment can be included in.
+const ROOT: &str = r#"/dts-v1/;
+/ {
+    #address-cells = <2>;
+    #size-cells = <2>;
+    interrupt-parent = <&gic>;
+    gic: interrupt-controller@f9010000 {
+        #address-cells = <0>;
+        #interrupt-cells = <3>;
+        interrupt-controller;
+        reg = <0x0 0xf9010000 0x0 0x10000>;
+    };
+};
+"#;
+
 #[test]
 fn the_devicetree_compiler_accepts_the_fragment() {
     for (text, stem) in [(BOARD, STEM), (EXAMPLE, "musubi_press")] {
         let (description, directory) = generate(text);
         let board = file(&directory, "board.dts");
-        let root = "/dts-v1/;\n/ {\n\t#address-cells = <2>;\n\t#size-cells = <2>;\n};\n";
-        std::fs::write(&board, format!("{root}/include/ \"{stem}.dtsi\"\n")).expect("written");
+        std::fs::write(&board, format!("{ROOT}/include/ \"{stem}.dtsi\"\n")).expect("written");
         let Some(tree) = run("dtc", &["-I", "dts", "-O", "dts", path_text(&board)]) else { continue };
         let map = MemoryMap::of(&description);
         let Some(base) = map.base() else {
@@ -189,7 +221,53 @@ fn the_devicetree_compiler_accepts_the_fragment() {
             let (address, bytes) = (base + region.offset, region.bytes);
             assert!(tree.contains(&format!("reg = <0x00 {address:#x} 0x00 {bytes:#x}>")), "{tree}");
         }
+        assert_eq!(tree.matches("compatible = \"musubi,uio\"").count(), 1, "one domain is made of such processes");
+        let linux = map.regions().iter().filter(|region| region.name.starts_with("linux."));
+        let own_bytes: u64 = linux.map(|region| region.bytes).sum();
+        assert!(tree.contains(&format!("{own_bytes:#x}>, <0x00 {base:#x} 0x00 {:#x}", map.bytes())), "{tree}");
+        assert!(tree.contains("interrupts = <0x00 0x59 0x01>"), "{tree}");
+        assert!(tree.contains("musubi,doorbells = <0x00 0x00 0xf900020c 0x8000000>"), "{tree}");
     }
+}
+
+/// A Master on Linux that is no member of the SMEM channel.
+const LINUX_IS_MASTER: &str = r#"
+[system]
+name = "board-3"
+base = 0x7000_0000
+size = "1 MiB"
+[[domain]]
+name = "linux"
+role = "master"
+port = "uio"
+[[domain]]
+name = "one"
+role = "remote"
+port = "metal"
+[[domain]]
+name = "two"
+role = "remote"
+port = "metal"
+[[fifo]]
+name = "orders"
+from = "linux"
+to = "one"
+block_size = "64 B"
+[[smem]]
+name = "table"
+domains = ["one", "two"]
+size = "256 B"
+"#;
+
+#[test]
+fn a_master_on_linux_may_zero_every_segment() {
+    let (description, directory) = generate(LINUX_IS_MASTER);
+    let map = MemoryMap::of(&description);
+    let base = map.base().expect("an address map");
+    let segment = map.regions().iter().find(|region| matches!(region.content, Content::Segment { .. })).expect("one");
+    let tree = read(&file(&directory, "musubi_board_3.dtsi"));
+    let place = format!("<0x0 {:#x} 0x0 {:#x}>;\n\t\treg-names", base + segment.offset, segment.bytes);
+    assert!(tree.contains(&place) && tree.contains("\"all\", \"segments\""), "{tree}");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn every_value_changes_the_hash() {
         ("heartbeat = \"100 ms\"", "heartbeat = \"99 ms\""),
         ("stalled = \"500 ms\"", "stalled = \"501 ms\""),
         ("\"cortex-r5\"", "\"cortex-r52\""),
-        ("port = \"uio\"", "port = \"linux\""),
+        ("port = \"uio\"", "port = \"metal\""),
         ("trust = \"trusted\"", "trust = \"may-crash\""),
         ("participants = 2", "participants = 3"),
         ("uid = [0, 1000]", "uid = [0, 1001]"),
@@ -103,6 +103,10 @@ fn every_value_changes_the_hash() {
         ("size = \"256 B\"", "size = \"257 B\""),
         ("gate = 3", "gate = 4"),
         ("lock = { gate = 3 }", "lock = \"bakery\""),
+        ("interrupt = 121", "interrupt = 122"),
+        ("register = 0xf901020c", "register = 0xf9010210"),
+        ("value = 0x2000000", "value = 0x2000001"),
+        ("doorbell = { interrupt = 123, register = 0xf900020c, value = 0x8000000 }\n", ""),
     ];
     let mut hashes = HashMap::from([(description.hash(), "the original")]);
     for (old, new) in changes {

@@ -279,9 +279,9 @@ fn sections_end_at_four_gigabytes() {
 #[test]
 fn the_address_map_must_hold_everything() {
     let map = |lines: &str| SOUND.replace("name = \"press\"", &format!("name = \"press\"\n{lines}"));
-    assert!(parse("ok", &map("base = 0x7000_0000\nsize = \"8 KiB\"")).is_ok());
-    expect(&map("base = 0x7000_0000\nsize = §\"4 KiB\""), &["overflows: it has 4 KiB, but needs 8 KiB"]);
-    expect(&map("base = §0x7000_0010\nsize = §\"12289 B\""), &["`base` is not a multiple", "`size` is not a multiple"]);
+    assert!(parse("ok", &map("base = 0x7000_0000\nsize = \"24 KiB\"")).is_ok());
+    expect(&map("base = 0x7000_0000\nsize = §\"4 KiB\""), &["overflows: it has 4 KiB, but needs 24 KiB"]);
+    expect(&map("base = §0x7000_0010\nsize = §\"24577 B\""), &["`base` is not a multiple", "`size` is not a multiple"]);
     let past_the_end = map("base = 0x7fff_ffff_ffff_f000\nsize = §\"17179869183 GiB\"");
     expect(&past_the_end, &["passes the end of the 64-bit address space"]);
     expect(&map("base = §4096"), &["`base` without `size`"]);
@@ -372,4 +372,24 @@ fn colours_are_only_there_on_request() {
     assert!(report.render(true).contains('\u{1b}'));
     assert!(!report.render(false).contains('\u{1b}'));
     assert_eq!(report.to_string(), report.render(false));
+}
+
+#[test]
+fn doorbells_that_cannot_be() {
+    let board = |domain: &str| {
+        format!(
+            "[system]\nname = \"b\"\nbase = 0x7000_0000\nsize = \"1 MiB\"\n\
+             [[domain]]\nname = \"r5\"\nrole = \"master\"\nport = \"metal\"\n{domain}\n"
+        )
+    };
+    expect(
+        &board("doorbell = { interrupt = §31, register = §0xF900_020E, value = §0 }"),
+        &["interrupt", "register", "value"],
+    );
+    expect(&board("doorbell = §{ register = 8, value = 1 }"), &["needs the key `interrupt`"]);
+    expect(&board("doorbell = §121"), &["a table such as"]);
+    expect(&board("doorbell = { interrupt = 121, register = 8, value = 1, §edge = true }"), &["unknown key `edge`"]);
+    let processes = SOUND
+        .replace("role = \"remote\"", "role = \"remote\"\ndoorbell = §{ interrupt = 121, register = 8, value = 1 }");
+    expect(&processes, &["is made of Linux processes"]);
 }

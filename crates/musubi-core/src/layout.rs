@@ -11,8 +11,17 @@
 
 use crate::plan::{Fifo, LockKind, Plan};
 
+mod links;
+mod placement;
+
+pub use links::{LINK_BLOCKS_MAX, LINK_MAGIC, LINK_VERSION, LinkShape, awaited, link, record};
+pub(crate) use placement::bank;
+pub use placement::{BANKS, bank_offset, mapped_bytes, segment_offset, slot_bytes, slot_offset};
+
 /// First word of a section: "MSB1" read as little-endian bytes. A change of layout changes it.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"MSB1");
+/// First word of a root page: "MSBr".
+pub const ROOT_MAGIC: u32 = u32::from_le_bytes(*b"MSBr");
 /// Version of the layout inside the magic.
 pub const VERSION: u32 = 1;
 /// What two cores keep apart so that they do not disturb each other, in bytes.
@@ -50,6 +59,45 @@ pub mod header {
     pub const HEARTBEAT_MS: u32 = 16;
     /// Length of the header in words.
     pub const WORDS: u32 = 64;
+}
+
+/// Words of a root page, as 32-bit indices from its start. Writer: the participant whose slot it is.
+///
+/// In mapped memory a participant's place is fixed, but its section changes with each incarnation; the root says which
+/// one is valid, and what the owner still uses of its peers.
+pub mod root {
+    /// [`super::ROOT_MAGIC`].
+    pub const MAGIC: u32 = 0;
+    /// [`super::VERSION`].
+    pub const VERSION: u32 = 1;
+    /// Low half of the plan's hash.
+    pub const PLAN_LOW: u32 = 2;
+    /// High half of the plan's hash.
+    pub const PLAN_HIGH: u32 = 3;
+    /// Global number of the participant.
+    pub const PARTICIPANT: u32 = 4;
+    /// Incarnation, never 0 once attached; its lowest bit names the bank. Written last.
+    pub const EPOCH: u32 = 5;
+    /// Epoch of the newest incarnation that will never store again, by its own word or its successor's; 0: none.
+    pub const LEFT: u32 = 6;
+    /// In the Master's root: the epoch that zeroed the segments; 0 until that is done.
+    pub const SEGMENTS: u32 = 7;
+    /// Times that a bank was taken although a peer had not released it.
+    pub const FORCED: u32 = 8;
+    /// Heartbeats so far; the lowest bit names the valid pair of the words that follow. Written last.
+    pub const BEAT: u32 = 16;
+    /// Time of an even heartbeat in nanoseconds of the owner's clock, low half.
+    pub const BEAT_LOW: u32 = 17;
+    /// High half of it.
+    pub const BEAT_HIGH: u32 = 18;
+    /// Time of an odd heartbeat, low half.
+    pub const BEAT_LOW_ODD: u32 = 19;
+    /// High half of it.
+    pub const BEAT_HIGH_ODD: u32 = 20;
+    /// For each participant, by number: its newest epoch of whose predecessors the owner holds nothing; 0: not met yet.
+    pub const RELEASED: u32 = 32;
+    /// Length in words: a page.
+    pub const WORDS: u32 = 1024;
 }
 
 /// Values of [`header::STATE`].
@@ -292,6 +340,17 @@ pub fn offset(plan: &Plan<'_>, domain: u16, wanted: Part) -> Option<u32> {
     walk(plan, domain, |part, offset, _| {
         if part == wanted {
             found = Some(offset);
+        }
+    })?;
+    found
+}
+
+/// First word and length in words of a part, for views of the section; `None` as for [`offset`].
+pub fn place(plan: &Plan<'_>, domain: u16, wanted: Part) -> Option<(u32, u32)> {
+    let mut found = None;
+    walk(plan, domain, |part, offset, bytes| {
+        if part == wanted {
+            found = Some((offset / 4, bytes / 4));
         }
     })?;
     found

@@ -9,10 +9,13 @@ pub mod error;
 pub mod fifo;
 pub mod guarantee;
 pub mod histogram;
+pub mod lane;
 pub mod layout;
 pub mod lock;
+pub mod mapped;
 pub mod plan;
 pub mod port;
+pub mod smp;
 pub mod sync;
 pub mod words;
 

@@ -45,6 +45,17 @@ pub struct Plan<'a> {
     pub liveness: Liveness,
 }
 
+/// How a domain that shares memory with other cores is woken: the interrupt it takes, and how others raise it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doorbell {
+    /// Number of the interrupt, as the domain's interrupt controller counts (an Arm GIC: shared ones from 32).
+    pub interrupt: u32,
+    /// Address of the register of 32 bits that raises it.
+    pub register: u64,
+    /// What is stored there to raise it.
+    pub value: u32,
+}
+
 /// One domain: an operating system, or a process group that plays one (seed 000, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Domain<'a> {

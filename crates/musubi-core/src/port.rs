@@ -20,6 +20,11 @@ pub trait Doorbell {
 
 /// What memory needs so that two parties see the same bytes. [`Coherent`] where hardware does it.
 pub trait Coherence {
+    /// Whether [`Coherence::publish`] and [`Coherence::acquire`] do anything; if not, their addresses are not computed.
+    const MANAGES_CACHES: bool = true;
+    /// Whether the two hints do anything; if not, their addresses are not computed.
+    const HINTS: bool = true;
+
     /// Makes bytes that we wrote visible to others, before the word that announces them.
     fn publish(&self, from: *const u8, bytes: u32) {
         let _ = (from, bytes);
@@ -45,4 +50,7 @@ pub trait Coherence {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coherent;
 
-impl Coherence for Coherent {}
+impl Coherence for Coherent {
+    const MANAGES_CACHES: bool = false;
+    const HINTS: bool = false;
+}

@@ -14,6 +14,9 @@ use core::marker::PhantomData;
 
 use crate::sync::{self, AtomicU32, Ordering, Site};
 
+/// Most words of a view, so that each of its bytes has an offset of 32 bits.
+pub const WORDS_MAX: u32 = u32::MAX / 4;
+
 /// A run of words that only this participant writes.
 #[derive(Debug)]
 pub struct OwnWords<'m> {
@@ -28,6 +31,55 @@ pub struct PeerWords<'m> {
     base: *const AtomicU32,
     words: u32,
     memory: PhantomData<&'m AtomicU32>,
+}
+
+/// Own words, of which the first `FIXED` are known to be there: at a constant index among them nothing is checked when
+/// the program runs.
+#[derive(Debug)]
+pub struct OwnEnd<'m, const FIXED: u32>(OwnWords<'m>);
+
+/// A peer's words, of which the first `FIXED` are known to be there, as in [`OwnEnd`].
+#[derive(Clone, Copy, Debug)]
+pub struct PeerEnd<'m, const FIXED: u32>(PeerWords<'m>);
+
+impl<'m, const FIXED: u32> OwnEnd<'m, FIXED> {
+    /// The view, which must be as long as that.
+    pub fn new(words: OwnWords<'m>) -> Self {
+        assert!(words.words >= FIXED, "{FIXED} words of {}", words.words);
+        OwnEnd(words)
+    }
+
+    /// The fixed part.
+    #[inline(always)]
+    pub fn fixed(&self) -> OwnWords<'m> {
+        OwnWords { base: self.0.base, words: FIXED, memory: PhantomData }
+    }
+
+    /// All of the view.
+    #[inline(always)]
+    pub fn all(&self) -> &OwnWords<'m> {
+        &self.0
+    }
+}
+
+impl<'m, const FIXED: u32> PeerEnd<'m, FIXED> {
+    /// The view, which must be as long as that.
+    pub fn new(words: PeerWords<'m>) -> Self {
+        assert!(words.words >= FIXED, "{FIXED} words of {}", words.words);
+        PeerEnd(words)
+    }
+
+    /// The fixed part.
+    #[inline(always)]
+    pub fn fixed(&self) -> PeerWords<'m> {
+        PeerWords { base: self.0.base, words: FIXED, memory: PhantomData }
+    }
+
+    /// All of the view.
+    #[inline(always)]
+    pub fn all(&self) -> PeerWords<'m> {
+        self.0
+    }
 }
 
 // SAFETY: all access through the view is atomic or, for payload bytes, governed by the ownership of the block; the
@@ -47,6 +99,7 @@ impl<'m> OwnWords<'m> {
     /// For all of `'m`, `base` is aligned to 4 and valid for reads and writes of `words` words, and no other
     /// participant and no other [`OwnWords`] writes words that this view is used to write.
     pub const unsafe fn new(base: *mut u32, words: u32) -> Self {
+        assert!(words <= WORDS_MAX);
         OwnWords { base: base.cast_const().cast(), words, memory: PhantomData }
     }
 
@@ -67,6 +120,7 @@ impl<'m> OwnWords<'m> {
     }
 
     /// The part of the view from word `first` on, `words` long.
+    #[inline(always)]
     pub fn part(&self, first: u32, words: u32) -> OwnWords<'m> {
         let base = part_of(self.base, self.words, first, words);
         OwnWords { base, words, memory: PhantomData }
@@ -154,6 +208,29 @@ impl<'m> OwnWords<'m> {
     pub fn bytes_at(&self, offset: u32, bytes: u32) -> *mut u8 {
         byte_of(self.base, self.words, offset, bytes).cast_mut()
     }
+
+    /// Address of the byte at `offset`, which need not be inside: to compare, or for a hint.
+    #[inline(always)]
+    pub fn address(&self, offset: u32) -> *const u8 {
+        self.base.cast::<u8>().wrapping_add(offset as usize)
+    }
+
+    /// Copies bytes in with aligned volatile stores of words and, at either end, of bytes, as device memory wants it.
+    pub fn write_bytes(&self, offset: u32, from: &[u8]) {
+        let to = self.bytes_at(offset, from.len() as u32);
+        let head = to.align_offset(4).min(from.len());
+        let (first, rest) = from.split_at(head);
+        let (words, last) = rest.as_chunks::<4>();
+        let middle = to.wrapping_add(head);
+        first.iter().enumerate().for_each(|(index, byte)| write_byte(to.wrapping_add(index), *byte));
+        for (index, word) in words.iter().enumerate() {
+            let place = middle.cast::<u32>().wrapping_add(index);
+            // SAFETY: `bytes_at` checked that all bytes lie inside the view, which may be written; `head` aligned it.
+            unsafe { place.write_volatile(u32::from_ne_bytes(*word)) };
+        }
+        let end = middle.wrapping_add(words.len() * 4);
+        last.iter().enumerate().for_each(|(index, byte)| write_byte(end.wrapping_add(index), *byte));
+    }
 }
 
 impl<'m> PeerWords<'m> {
@@ -162,6 +239,7 @@ impl<'m> PeerWords<'m> {
     /// # Safety
     /// For all of `'m`, `base` is aligned to 4 and valid for reads of `words` words.
     pub const unsafe fn new(base: *const u32, words: u32) -> Self {
+        assert!(words <= WORDS_MAX);
         PeerWords { base: base.cast(), words, memory: PhantomData }
     }
 
@@ -176,6 +254,7 @@ impl<'m> PeerWords<'m> {
     }
 
     /// The part of the view from word `first` on, `words` long.
+    #[inline(always)]
     pub fn part(&self, first: u32, words: u32) -> PeerWords<'m> {
         let base = part_of(self.base, self.words, first, words);
         PeerWords { base, words, memory: PhantomData }
@@ -227,6 +306,12 @@ impl<'m> PeerWords<'m> {
         byte_of(self.base, self.words, offset, bytes)
     }
 
+    /// Address of the byte at `offset`, which need not be inside: to compare, or for a hint.
+    #[inline(always)]
+    pub fn address(&self, offset: u32) -> *const u8 {
+        self.base.cast::<u8>().wrapping_add(offset as usize)
+    }
+
     /// Copies bytes out, each read once. The result is whatever the peer had there: a claim.
     #[inline]
     pub fn copy_bytes(&self, offset: u32, into: &mut [u8]) {
@@ -276,6 +361,11 @@ fn read_byte(from: *const u8) -> u8 {
     unsafe { from.read_volatile() }
 }
 
+fn write_byte(to: *mut u8, byte: u8) {
+    // SAFETY: the caller stays inside the bytes that `write_bytes` checked.
+    unsafe { to.write_volatile(byte) };
+}
+
 #[inline(always)]
 fn word_of<'m>(base: *const AtomicU32, words: u32, index: u32) -> &'m AtomicU32 {
     assert!(index < words, "word {index} of {words}");
@@ -285,15 +375,25 @@ fn word_of<'m>(base: *const AtomicU32, words: u32, index: u32) -> &'m AtomicU32 
     unsafe { &*word }
 }
 
+#[inline(always)]
 fn part_of(base: *const AtomicU32, words: u32, first: u32, part: u32) -> *const AtomicU32 {
-    assert!(first <= words && part <= words - first, "words {first}+{part} of {words}");
+    if first > words || part > words - first {
+        no_part(first, part, words);
+    }
     base.wrapping_add(first as usize)
+}
+
+/// A function, as what the message is made of would be stored beforehand, on the way of each record of a lane.
+#[cold]
+#[inline(never)]
+fn no_part(first: u32, part: u32, words: u32) -> ! {
+    panic!("words {first}+{part} of {words}");
 }
 
 #[inline(always)]
 fn byte_of(base: *const AtomicU32, words: u32, offset: u32, bytes: u32) -> *const u8 {
-    let all = u64::from(words) * 4;
-    assert!(u64::from(offset) + u64::from(bytes) <= all, "bytes {offset}+{bytes} of {all}");
+    let all = words * 4;
+    assert!(offset <= all && bytes <= all - offset, "bytes {offset}+{bytes} of {all}");
     base.cast::<u8>().wrapping_add(offset as usize)
 }
 
@@ -316,6 +416,20 @@ mod tests {
                 let mut into = std::vec![0; len];
                 own.as_peer().copy_bytes(start as u32, &mut into);
                 assert_eq!(into, bytes[start..start + len]);
+            }
+        }
+    }
+
+    #[test]
+    fn writes_at_every_alignment() {
+        for start in 0..20 {
+            for len in 0..(64 - start) {
+                let atomics: Vec<AtomicU32> = (0..16).map(|_| AtomicU32::new(0)).collect();
+                let from: Vec<u8> = (1..=len as u8).collect();
+                OwnWords::of(&atomics).write_bytes(start as u32, &from);
+                let bytes: Vec<u8> = atomics.iter().flat_map(|w| w.load(Ordering::Relaxed).to_ne_bytes()).collect();
+                assert_eq!(bytes[start..start + len], from);
+                assert!(bytes[..start].iter().chain(&bytes[start + len..]).all(|byte| *byte == 0));
             }
         }
     }

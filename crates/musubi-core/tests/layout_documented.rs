@@ -9,7 +9,7 @@ use musubi_core::plan::{
 };
 
 const DOCUMENT: &str = include_str!("../../../docs/layout.md");
-const SOURCE: &str = include_str!("../src/layout.rs");
+const SOURCE: &str = concat!(include_str!("../src/layout.rs"), include_str!("../src/layout/links.rs"));
 
 /// Byte offsets of a module's words, by name.
 macro_rules! words {
@@ -27,6 +27,11 @@ fn constants() -> BTreeMap<&'static str, BTreeMap<String, u32>> {
                 START_LOW START_HIGH HEARTBEAT_MS WORDS),
         ),
         (
+            "root",
+            words!(layout::root: MAGIC VERSION PLAN_LOW PLAN_HIGH PARTICIPANT EPOCH LEFT SEGMENTS FORCED BEAT BEAT_LOW
+                BEAT_HIGH BEAT_LOW_ODD BEAT_HIGH_ODD RELEASED WORDS),
+        ),
+        (
             "tx",
             words!(layout::tx: LINK_PARTICIPANT LINK_EPOCH START WAITING OPEN EVENTS BELL SKIP SENT SENT_HIGH BYTES
                 BYTES_HIGH RAISED SUPPRESSED THROTTLED EXHAUSTED ABANDONED DROPPED REFUSED HIGH_WATER IN_USE TAIL WORDS),
@@ -39,6 +44,12 @@ fn constants() -> BTreeMap<&'static str, BTreeMap<String, u32>> {
         ),
         ("histogram", words!(musubi_core::histogram: MAX COUNT FIRST_BUCKET WORDS)),
         ("ticket", words!(layout::ticket: TICKET HOLDS ACQUIRED REFUSED WORDS)),
+        (
+            "link",
+            words!(layout::link: MAGIC VERSION HASH_LOW HASH_HIGH NODE PEER INCARNATION SLOTS BLOCKS BLOCK_BYTES OFFER
+                SEEN READY WAITING TAKEN RETURNS),
+        ),
+        ("record", words!(layout::record: TAG DATA WORDS)),
     ])
 }
 

@@ -19,6 +19,7 @@ use crate::connection::Stage;
 use crate::end::Direction;
 use crate::error::{Error, Tried};
 use crate::registry::{HALF_OPEN_NS_MAX, Registry, Shared, Token};
+use crate::signals;
 
 /// Most events taken at once.
 const EVENTS_MAX: usize = 64;
@@ -42,7 +43,7 @@ struct Attendant {
 
 impl Attendant {
     fn run(mut self) {
-        block_signals();
+        signals::leave_to_program();
         let mut events = Vec::with_capacity(EVENTS_MAX);
         while !self.shared.stopping() {
             let sleep_ns = self.keep_time();
@@ -112,15 +113,6 @@ impl Attendant {
             core.raise_late();
         }
     }
-}
-
-/// Leaves signals to the program's own threads.
-fn block_signals() {
-    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the pointer is valid for one signal set, which the call fills.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: the set is filled; only this thread's mask changes.
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut()) };
 }
 
 impl Registry {

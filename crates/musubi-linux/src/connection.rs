@@ -156,7 +156,7 @@ fn replaces(newer: &Message, older: &Message) -> bool {
     }
 }
 
-fn take_fds(control: &mut RecvAncillaryBuffer<'_>) -> Vec<OwnedFd> {
+pub(crate) fn take_fds(control: &mut RecvAncillaryBuffer<'_>) -> Vec<OwnedFd> {
     let mut fds = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {

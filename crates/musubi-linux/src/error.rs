@@ -33,8 +33,14 @@ pub enum Error {
         channel: u16,
     },
     /// The domain is carried by another port.
-    #[error("domain {0} is not carried by Linux processes; attach to one with `port = \"linux\"`")]
-    OtherPort(String),
+    #[error("domain {0} is carried by another port; attach to one with `port = \"{1}\"`")]
+    OtherPort(String, &'static str),
+    /// There is no UIO device for the domain.
+    #[error("no UIO device is named {0}: is the kernel module loaded, and the generated devicetree in use?")]
+    NoDevice(String),
+    /// The UIO device was made for another description.
+    #[error("the UIO device {0} is not that of this description: generate the devicetree again, and start with it")]
+    OtherDevice(String),
     /// The instance name cannot be part of a socket name.
     #[error("instance name {0:?} is not usable: 1 to 32 letters, digits, '-', '_' or '.'")]
     Instance(String),
@@ -45,6 +51,12 @@ pub enum Error {
         domain: String,
         /// Slots there are.
         slots: u16,
+    },
+    /// A node of this number is there already.
+    #[error("the node runs already: {name} is held by a living process")]
+    NodeOccupied {
+        /// The abstract socket name, without its leading zero byte.
+        name: String,
     },
     /// A process of a user that the plan does not allow holds a name of this system.
     #[error("user {uid} holds the socket name {name} and may not: end that process or choose another instance name")]

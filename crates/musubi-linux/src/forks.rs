@@ -1,7 +1,9 @@
 //! Descriptors that a forked child must not keep: a child that holds the listening socket would keep the slot's name
 //! occupied, and one that holds the connections would hide its parent's death.
 //!
-//! What you may rely on: in a child made by `fork`, every [`Kept`] descriptor refers to an inert event descriptor.
+//! What you may rely on: in a child made by `fork`, every [`Kept`] descriptor refers to an inert event descriptor. A socket
+//! that is given up is given up for every copy that another process may still have of it, as one that is just being
+//! started has for a moment.
 //!
 //! How it works: `pthread_atfork` with a handler for the child. It may only do what is safe in a signal handler, so the
 //! descriptors stand in a fixed table of atomics and are replaced with `dup3`, which keeps the numbers occupied: the
@@ -11,7 +13,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Once;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -21,21 +23,25 @@ const FREE: i32 = -1;
 
 static TABLE: [AtomicI32; KEPT_MAX] = [const { AtomicI32::new(FREE) }; KEPT_MAX];
 static INERT: AtomicI32 = AtomicI32::new(FREE);
+/// How often this process's line of descent forked since the handler was installed.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// A descriptor that forked children do not keep.
+/// A socket that forked children do not keep.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub struct Kept {
     fd: OwnedFd,
     place: Option<usize>,
+    process: Process,
 }
 
 impl Kept {
-    pub(crate) fn new(fd: OwnedFd) -> Kept {
+    /// Keeps a descriptor from children that are forked from now on.
+    pub fn new(fd: OwnedFd) -> Kept {
         install();
         let raw = fd.as_raw_fd();
         let take = |place: &AtomicI32| place.compare_exchange(FREE, raw, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         let place = TABLE.iter().position(take);
-        Kept { fd, place }
+        Kept { fd, place, process: Process::this() }
     }
 }
 
@@ -49,6 +55,10 @@ impl Drop for Kept {
     fn drop(&mut self) {
         if let Some(place) = self.place {
             TABLE[place].store(FREE, Ordering::Release);
+        }
+        if self.process.is_this() {
+            // Fails for a socket that has never been connected, which nobody talks to.
+            let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
         }
     }
 }
@@ -64,7 +74,26 @@ fn install() {
     });
 }
 
+/// The run of a process that something belongs to: costs one load to ask, no system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run(u32);
+
+impl Run {
+    /// The one that calls.
+    pub fn this() -> Run {
+        install();
+        Run(GENERATION.load(Ordering::Relaxed))
+    }
+
+    /// False in a child made by `fork`.
+    #[inline]
+    pub fn is_this(self) -> bool {
+        self.0 == GENERATION.load(Ordering::Relaxed)
+    }
+}
+
 extern "C" fn in_child() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
     let inert = INERT.load(Ordering::Acquire);
     for place in &TABLE {
         let fd = place.load(Ordering::Acquire);

@@ -13,27 +13,35 @@
 //! a [`Participant`] there does nothing. A child made by a raw `clone` system call that keeps running after its parent
 //! died keeps the parent's slot name occupied; the death itself is noticed all the same, by pidfd.
 //!
+//! [`uio`] is the port for processes that share memory with other cores of a chip instead.
+//!
 //! What it does not do: name an interface (MDCOM, MCAPI, VIPL), or cross a network namespace.
 
 pub mod bare;
 pub mod clock;
 pub mod coherence;
+pub mod cores;
 pub mod doorbell;
 pub mod end;
 pub mod error;
+pub mod forks;
 pub mod futex;
 pub mod links;
 pub mod message;
 pub mod names;
+pub mod node;
 pub mod observe;
 pub mod participant;
 pub mod realtime;
 pub mod receiving;
+pub mod round_trip;
 pub mod section;
 pub mod segment;
 pub mod sending;
+pub mod signals;
 pub mod sleep;
 pub mod smem;
+pub mod uio;
 
 mod attendant;
 mod channels;
@@ -41,7 +49,6 @@ mod connection;
 mod credentials;
 mod dial;
 mod events;
-mod forks;
 mod handshake;
 mod late;
 mod linking;

@@ -1,13 +1,13 @@
 //! Memory mapped from a descriptor, given back when dropped: the only place that maps.
 //!
 //! What you may rely on: a [`Mapping`] is valid memory for its whole life. Its pages cannot vanish: callers check
-//! before mapping that the memory behind is a memfd that is long enough and sealed against shrinking. A child made by
+//! before mapping that the memory behind is a memfd that is long enough and sealed against shrinking, or a device's. A child made by
 //! `fork` does not get the mapping: so it cannot write what only its parent may write.
 
 use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymous, mprotect};
 
 use crate::forks::Process;
 
@@ -57,6 +57,42 @@ impl Mapping {
         self.keep_from_children()
     }
 
+    /// Puts a part of the memory of `fd` over a part of these addresses: `bytes` from `at` in the descriptor, at `from`
+    /// from the begin. Who holds pointers sees the new bytes from then on.
+    pub(crate) fn overlay(
+        &self,
+        fd: BorrowedFd<'_>,
+        from: u64,
+        bytes: u64,
+        at: u64,
+        access: Access,
+    ) -> Result<(), Errno> {
+        let (from, bytes) = (index(from)?, index(bytes)?);
+        if from.checked_add(bytes).is_none_or(|end| end > self.bytes) {
+            return Err(Errno::INVAL);
+        }
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        let place = self.address.wrapping_add(from);
+        // SAFETY: only addresses that this mapping owns are replaced, as was just checked; as for `replace`, nobody has
+        // references into them.
+        unsafe { mmap(place.cast(), bytes, protection(access), flags, fd, at) }?;
+        self.keep_from_children()
+    }
+
+    /// Takes the right to write a part away, `bytes` at `from`.
+    pub(crate) fn protect(&self, from: u64, bytes: u64) -> Result<(), Errno> {
+        let (from, bytes) = (index(from)?, index(bytes)?);
+        if bytes == 0 {
+            return Ok(());
+        }
+        if from.checked_add(bytes).is_none_or(|end| end > self.bytes) {
+            return Err(Errno::INVAL);
+        }
+        let place = self.address.wrapping_add(from);
+        // SAFETY: the addresses are this mapping's, and nobody has references into them.
+        unsafe { mprotect(place.cast(), bytes, MprotectFlags::READ) }
+    }
+
     /// Keeps the pages in memory.
     pub(crate) fn lock(&self) -> Result<(), Errno> {
         // SAFETY: locking pages that this mapping owns changes no bytes.
@@ -98,9 +134,15 @@ impl Drop for Mapping {
             // In a forked child something else may be at these addresses.
             return;
         }
+        // By the C library, so that a checker that watches its calls (ThreadSanitizer) sees that what is mapped here next is
+        // other memory.
         // SAFETY: this mapping owns the addresses, and nobody can hold a view of it any more: views borrow its owner.
-        let _ = unsafe { munmap(self.address.cast(), self.bytes) };
+        unsafe { libc::munmap(self.address.cast(), self.bytes) };
     }
+}
+
+fn index(bytes: u64) -> Result<usize, Errno> {
+    usize::try_from(bytes).map_err(|_| Errno::OVERFLOW)
 }
 
 fn protection(access: Access) -> ProtFlags {

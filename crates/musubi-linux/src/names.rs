@@ -42,6 +42,11 @@ impl Names {
         format!("{}/p{number}", self.prefix)
     }
 
+    /// The number of a node, and where it listens. Nodes of different users do not see each other.
+    pub fn node(&self, uid: u32, index: u16) -> String {
+        format!("{}/u{uid}/n{index}", self.prefix)
+    }
+
     /// One end of a FIFO channel.
     pub fn end(&self, fifo: u16, direction: Direction) -> String {
         let side = match direction {

@@ -34,7 +34,7 @@ use crate::realtime;
 use crate::registry::{Registry, Shared, Strangers, Token};
 use crate::section::{OwnSection, PeerSection};
 use crate::segment::{self, Segment, SmemMember};
-use crate::slot::{new_epoch, take_slot};
+use crate::slot::{new_epoch, take_slot_of};
 
 /// Longest time that attaching waits for participants that do not answer, in nanoseconds.
 pub const HANDSHAKE_NS_MAX: u64 = 500_000_000;
@@ -135,10 +135,10 @@ impl Participant {
     pub fn attach(options: Options) -> Result<Participant, Error> {
         let plan = options.plan;
         plan.check().map_err(|_| Error::Plan)?;
-        let domain = find_domain(plan, &options.domain)?;
+        let domain = find_domain(plan, &options.domain, PortKind::LinuxProcess)?;
         check_user(plan, domain)?;
         let names = Names::new(plan.name, options.instance.as_deref())?;
-        let (number, slot) = take_slot(&options, domain, &names)?;
+        let (number, slot) = take_slot_of(plan, domain, options.slot, options.deadline, &names)?;
         let me = Party {
             hash: plan.hash,
             participant: number,
@@ -352,17 +352,26 @@ pub(crate) fn wait_changed<'a>(
     }
 }
 
-fn find_domain(plan: &Plan<'_>, domain: &Whose) -> Result<u16, Error> {
+/// The number of a domain that `port` carries.
+pub(crate) fn find_domain(plan: &Plan<'_>, domain: &Whose, port: PortKind) -> Result<u16, Error> {
     let found = match domain {
         Whose::Named(name) => plan.domain(name),
         Whose::Numbered(number) => Some(*number).filter(|number| usize::from(*number) < plan.domains.len()),
     };
     let Some(found) = found else { return Err(no_such_domain(plan, domain)) };
-    let port = plan.domains[usize::from(found)].port;
-    if port == PortKind::LinuxProcess {
+    if plan.domains[usize::from(found)].port == port {
         Ok(found)
     } else {
-        Err(Error::OtherPort(plan.domains[usize::from(found)].name.to_owned()))
+        Err(Error::OtherPort(plan.domains[usize::from(found)].name.to_owned(), word(port)))
+    }
+}
+
+/// How a description says that a port carries a domain.
+fn word(port: PortKind) -> &'static str {
+    match port {
+        PortKind::LinuxUio => "uio",
+        PortKind::Metal => "metal",
+        _ => "linux",
     }
 }
 
@@ -379,7 +388,7 @@ fn no_such_domain(plan: &Plan<'_>, domain: &Whose) -> Error {
     Error::NoSuchDomain(asked, known)
 }
 
-fn check_user(plan: &Plan<'_>, domain: u16) -> Result<(), Error> {
+pub(crate) fn check_user(plan: &Plan<'_>, domain: u16) -> Result<(), Error> {
     let (own, domain) = (Credentials::own(), &plan.domains[usize::from(domain)]);
     if own.may_attach(domain) {
         Ok(())

@@ -94,7 +94,8 @@ pub fn set_ordinary_priority() -> Result<(), Error> {
 }
 
 fn set_scheduler(policy: i32, priority: i32) -> Result<(), Error> {
-    let parameters = libc::sched_param { sched_priority: priority };
+    // The kernel's `struct sched_param`; some C libraries declare more.
+    let parameters: [libc::c_int; 1] = [priority];
     // SAFETY: 0 is the calling thread; the parameters live across the call, which only reads them. The system call
     // itself, because the C library of some systems refuses the function.
     let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters) };

@@ -26,7 +26,8 @@ use crate::mapping::{Access, Mapping};
 use crate::message::Party;
 
 /// Seals of a section.
-const SEALS: SealFlags = SealFlags::FUTURE_WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
+pub(crate) const SEALS: SealFlags =
+    SealFlags::FUTURE_WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 /// Seals of an SMEM channel's memory, which all members write.
 const SEGMENT_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
@@ -216,15 +217,20 @@ pub fn header_fits(words: &PeerWords<'_>, party: Party) -> bool {
 
 /// A memfd with all its pages, so that a machine without memory says so now and not by a signal later.
 fn new_memfd(name: &str, bytes: u32) -> Result<OwnedFd, Error> {
+    let fd = bare_memfd(name)?;
+    ftruncate(&fd, u64::from(bytes)).tried("sizing shared memory")?;
+    fallocate(&fd, FallocateFlags::empty(), 0, u64::from(bytes)).tried("reserving shared memory")?;
+    Ok(fd)
+}
+
+/// A memfd of no length that can be sealed.
+pub(crate) fn bare_memfd(name: &str) -> Result<OwnedFd, Error> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let fd = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         Err(rustix::io::Errno::INVAL) => memfd_create(name, flags),
         made => made,
     };
-    let fd = fd.tried("creating shared memory")?;
-    ftruncate(&fd, u64::from(bytes)).tried("sizing shared memory")?;
-    fallocate(&fd, FallocateFlags::empty(), 0, u64::from(bytes)).tried("reserving shared memory")?;
-    Ok(fd)
+    fd.tried("creating shared memory")
 }
 
 /// Memory for an SMEM channel, writable for all who get the descriptor.
@@ -240,7 +246,7 @@ pub(crate) fn is_segment(fd: &OwnedFd, bytes: u32) -> bool {
 }
 
 /// Whether `fd` is a memfd with these seals and exactly this length. A seal can never be taken off again.
-fn holds(fd: &OwnedFd, seals: SealFlags, bytes: u32) -> bool {
+pub(crate) fn holds(fd: &OwnedFd, seals: SealFlags, bytes: u32) -> bool {
     let sealed = fcntl_get_seals(fd).is_ok_and(|have| have.contains(seals));
     sealed && fstat(fd).is_ok_and(|stat| stat.st_size == i64::from(bytes))
 }

@@ -9,12 +9,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::clock::boot_ns;
+use musubi_core::plan::Plan;
+
+use crate::clock::{Deadline, boot_ns};
 use crate::dial::{Answer, call, claim};
 use crate::error::Error;
 use crate::forks::Kept;
 use crate::names::Names;
-use crate::participant::Options;
 
 /// Pause between attempts to get a slot, in nanoseconds.
 const SLOT_PAUSE_NS: u64 = 2_000_000;
@@ -22,11 +23,16 @@ const SLOT_PAUSE_NS: u64 = 2_000_000;
 const EPOCH_SHIFT: u32 = 16;
 
 /// Takes a slot of the domain: the global participant number and the socket that holds its name.
-pub(crate) fn take_slot(options: &Options, domain: u16, names: &Names) -> Result<(u16, Kept), Error> {
-    let plan = options.plan;
+pub(crate) fn take_slot_of(
+    plan: &Plan<'_>,
+    domain: u16,
+    slot: Option<u16>,
+    deadline: Deadline,
+    names: &Names,
+) -> Result<(u16, Kept), Error> {
     let of_domain = &plan.domains[usize::from(domain)];
     let (first, slots) = (plan.first_participant(domain), of_domain.participants);
-    let wanted = match options.slot {
+    let wanted = match slot {
         Some(slot) if slot >= slots => {
             return Err(Error::NoSuchSlot { domain: of_domain.name.to_owned(), slot, slots });
         }
@@ -46,7 +52,7 @@ pub(crate) fn take_slot(options: &Options, domain: u16, names: &Names) -> Result
             }
         }
         let hopeless = foreign.len() == wanted.len();
-        if hopeless || options.deadline.passed() {
+        if hopeless || deadline.passed() {
             let full = Error::DomainFull { domain: of_domain.name.to_owned(), slots };
             return Err(foreign.pop().map_or(full, |(name, uid)| Error::NameForeign { name, uid }));
         }

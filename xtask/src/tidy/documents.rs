@@ -8,10 +8,10 @@ use super::{Finding, Tree};
 pub const DEPENDENCIES: &str = "docs/dependencies.md";
 /// The document that explains the shared bytes.
 const LAYOUT: &str = "docs/layout.md";
-/// The source that fixes them.
-const LAYOUT_SOURCE: &str = "crates/musubi-core/src/layout.rs";
-/// Modules of that source whose constants are places in shared memory.
-const LAYOUT_MODULES: [&str; 5] = ["header", "tx", "rx", "slot", "ticket"];
+/// The sources that fix them.
+const LAYOUT_SOURCES: [&str; 2] = ["crates/musubi-core/src/layout.rs", "crates/musubi-core/src/layout/links.rs"];
+/// Modules of those sources whose constants are places in shared memory.
+const LAYOUT_MODULES: [&str; 7] = ["header", "tx", "rx", "slot", "ticket", "link", "record"];
 /// Documents that must exist.
 const REQUIRED: [&str; 4] = ["README.md", "docs/GUARANTEES.md", LAYOUT, DEPENDENCIES];
 /// The two commands that a newcomer types first.
@@ -34,10 +34,10 @@ pub fn readme_names_directories_and_commands(tree: &Tree) -> Vec<Finding> {
 
 /// Each word of the shared layout is explained.
 pub fn layout_words_are_documented(tree: &Tree) -> Vec<Finding> {
-    let Some(source) = tree.files.get(LAYOUT_SOURCE) else { return Vec::new() };
+    let sources = LAYOUT_SOURCES.iter().filter_map(|path| tree.files.get(*path));
     let document = tree.files.get(LAYOUT).map_or("", String::as_str);
     let words: BTreeSet<&str> = document.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
-    let unnamed = layout_words(source).into_iter().filter(|(_, word)| !words.contains(word.as_str()));
+    let unnamed = sources.flat_map(|source| layout_words(source)).filter(|(_, word)| !words.contains(word.as_str()));
     unnamed.map(|(module, word)| Finding::new(LAYOUT, format!("does not name {module}::{word}"))).collect()
 }
 
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_word_that_the_layout_document_forgets_is_found() {
         let source = "pub mod tx { pub const BELL: u32 = 1; pub const SENT_HIGH: u32 = 2; } pub mod state { pub const A: u32 = 1; }";
-        let tree = Tree::of(&[(LAYOUT_SOURCE, source), (LAYOUT, "| `BELL` | SENT, not SENT_HIGHER |")]);
+        let tree = Tree::of(&[(LAYOUT_SOURCES[1], source), (LAYOUT, "| `BELL` | SENT, not SENT_HIGHER |")]);
         let findings = layout_words_are_documented(&tree);
         assert_eq!(findings, [Finding::new(LAYOUT, "does not name tx::SENT_HIGH")]);
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// Larger files are data, not sources.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Directories with a workspace of their own.
-const OWN_WORKSPACES: [&str; 2] = ["fuzz", "peers"];
+const OWN_WORKSPACES: [&str; 3] = ["firmware", "fuzz", "peers"];
 
 /// What the rules look at.
 #[derive(Debug, Default)]

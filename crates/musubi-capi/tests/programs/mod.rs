@@ -80,7 +80,12 @@ impl Process {
         let mut command = Command::new(program);
         command.args(arguments.split_whitespace()).env("MUSUBI_SYSTEM", system).env("MUSUBI_INSTANCE", instance);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        Process { what: format!("{} {arguments}", program.display()), child: command.spawn().unwrap() }
+        Process::of(format!("{} {arguments}", program.display()), command)
+    }
+
+    /// Starts what a command says; `what` is for messages.
+    pub fn of(what: String, mut command: Command) -> Process {
+        Process { what, child: command.spawn().unwrap() }
     }
 
     /// Waits for the end.

@@ -6,9 +6,9 @@ use musubi_linux::Participant;
 use musubi_linux::clock::now_ns;
 use musubi_mdcom::{Bytes, Mdcom, Receiver, Sender, Wait};
 
-use super::Item;
 use super::channels::Setup;
 use super::pair::Pair;
+use super::rounds::Item;
 
 /// Calls in one sample.
 const BATCH: usize = 32;

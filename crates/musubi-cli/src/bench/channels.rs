@@ -9,12 +9,13 @@ use musubi_linux::{Options, Participant};
 use musubi_mdcom::{Bytes, Error, Mdcom, Receiver, Sender, Shared, Wait};
 
 use super::pair::{Pair, Side};
-use super::{COPY_BATCH, COPY_BYTES, Item, copy_samples};
+use super::rounds::Item;
+use super::{COPY_BATCH, COPY_BYTES, copy_samples};
 
 /// Two pairs of domains: one that polls, one that goes to sleep at once.
 const DESCRIPTION: &str = include_str!("system.toml");
 /// Longest wait for the other side; far beyond anything measured.
-const PATIENCE: Wait = Wait::For(Duration::from_secs(20));
+pub(super) const PATIENCE: Wait = Wait::For(Duration::from_secs(20));
 /// Messages in one sample of the rate.
 const RATE_BATCH: u32 = 1000;
 

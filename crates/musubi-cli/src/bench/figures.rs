@@ -2,15 +2,15 @@
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, Table};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::Item;
+use super::rounds::Item;
 
 /// The distribution of one item's samples.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Figure {
     pub name: String,
-    pub unit: &'static str,
+    pub unit: String,
     pub n: usize,
     pub p50: f64,
     pub p99: f64,
@@ -45,13 +45,16 @@ const RATIOS: [(&str, &str); 14] = [
 ];
 
 impl Figure {
-    pub fn of(item: &dyn Item, mut samples: Vec<f64>) -> Figure {
+    pub fn of(item: &dyn Item, samples: Vec<f64>) -> Figure {
+        Figure::of_samples(item.name(), item.unit(), samples)
+    }
+
+    pub fn of_samples(name: String, unit: &str, mut samples: Vec<f64>) -> Figure {
         samples.sort_by(f64::total_cmp);
         let n = samples.len();
         let at = |permille: usize| samples.get((n * permille / 1000).min(n.saturating_sub(1))).copied().unwrap_or(0.0);
         let mean = if n > 0 { samples.iter().sum::<f64>() / n as f64 } else { 0.0 };
-        let (name, unit) = (item.name(), item.unit());
-        Figure { name, unit, n, p50: at(500), p99: at(990), p999: at(999), max: at(1000), mean }
+        Figure { name, unit: unit.to_owned(), n, p50: at(500), p99: at(990), p999: at(999), max: at(1000), mean }
     }
 }
 
@@ -64,28 +67,15 @@ impl Report {
     fn ratio(&self, result: &Figure) -> Option<String> {
         let (_, limit) = RATIOS.iter().find(|(name, _)| *name == result.name)?;
         let limit = self.limits.iter().find(|figure| figure.name == *limit)?;
-        Some(match result.unit {
+        Some(match result.unit.as_str() {
             "msg/s" => format!("{:.2} per {}", result.p50 * limit.p50 / 1e9, limit.name),
             _ => format!("{:.2} x {}", result.p50 / limit.p50, limit.name),
         })
     }
 
     pub fn print(&self) {
-        let mut table = Table::new();
-        table.load_style(UTF8_HORIZONTAL_ONLY);
-        table.set_header(["figure", "unit", "n", "p50", "p99", "p99.9", "max", "mean", "p50 against the limit"]);
-        for figure in self.limits.iter().chain(&self.results) {
-            let number = |value: f64| if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.1}") };
-            let numbers = [figure.p50, figure.p99, figure.p999, figure.max, figure.mean].map(number);
-            let mut row = vec![figure.name.clone(), figure.unit.to_owned(), figure.n.to_string()];
-            row.extend(numbers);
-            row.push(self.ratio(figure).unwrap_or_default());
-            table.add_row(row);
-        }
-        for column in table.column_iter_mut().skip(2).take(6) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        println!("{table}");
+        let all: Vec<&Figure> = self.limits.iter().chain(&self.results).collect();
+        println!("{}", table(&all, |figure| self.ratio(figure).unwrap_or_default()));
         let calls: Vec<f64> = self.results.iter().filter(|f| f.name.starts_with("api_")).map(|f| f.p50).collect();
         let line = self.limits.iter().find(|figure| figure.name == "cacheline_oneway");
         if let (Some(line), 6) = (line, calls.len()) {
@@ -93,4 +83,23 @@ impl Report {
             println!("the six calls together: {calls:.1} ns, {:.2} x cacheline_oneway", calls / line.p50);
         }
     }
+}
+
+/// A table of figures; `against` says in words what one is against its limit.
+pub(super) fn table(figures: &[&Figure], against: impl Fn(&Figure) -> String) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.set_header(["figure", "unit", "n", "p50", "p99", "p99.9", "max", "mean", "against the limit"]);
+    for figure in figures {
+        let number = |value: f64| if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.1}") };
+        let numbers = [figure.p50, figure.p99, figure.p999, figure.max, figure.mean].map(number);
+        let mut row = vec![figure.name.clone(), figure.unit.clone(), figure.n.to_string()];
+        row.extend(numbers);
+        row.push(against(figure));
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(2).take(6) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
 }

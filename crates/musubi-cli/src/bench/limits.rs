@@ -6,7 +6,8 @@ use musubi_linux::bare::{futex_wait, futex_wake};
 use musubi_linux::clock::now_ns;
 
 use super::pair::{Pair, Side};
-use super::{COPY_BATCH, COPY_BYTES, Item, copy_samples};
+use super::rounds::Item;
+use super::{COPY_BATCH, COPY_BYTES, copy_samples};
 
 /// Byte offsets in the bare pages: the futex words, the copy buffers with their turn words, and the area from which
 /// each round of the ping-pong takes another pair of lines.
@@ -45,13 +46,13 @@ impl Item for CacheLine {
             match pair.side {
                 Side::Ping => {
                     ping.store(self.turn, Ordering::Release);
-                    while pong.load(Ordering::Acquire) != self.turn {}
+                    pair.poll_until(|| pong.load(Ordering::Acquire) == self.turn);
                     let now = now_ns();
                     into.push((now - before) as f64 / 2.0);
                     before = now;
                 }
                 Side::Pong => {
-                    while ping.load(Ordering::Acquire) != self.turn {}
+                    pair.poll_until(|| ping.load(Ordering::Acquire) == self.turn);
                     pong.store(self.turn, Ordering::Release);
                 }
             }
@@ -130,13 +131,13 @@ impl Item for Copy {
                 let buffer = BUFFERS + (self.turn as usize & 1) * COPY_BYTES;
                 match pair.side {
                     Side::Ping => {
-                        while self.turn.wrapping_sub(emptied.load(Ordering::Acquire)) >= 2 {}
+                        pair.poll_until(|| self.turn.wrapping_sub(emptied.load(Ordering::Acquire)) < 2);
                         pair.pages.copy_in(buffer, &self.data);
                         self.turn = self.turn.wrapping_add(1);
                         filled.store(self.turn, Ordering::Release);
                     }
                     Side::Pong => {
-                        while filled.load(Ordering::Acquire) == self.turn {}
+                        pair.poll_until(|| filled.load(Ordering::Acquire) != self.turn);
                         pair.pages.copy_out(buffer, &mut self.out);
                         self.turn = self.turn.wrapping_add(1);
                         emptied.store(self.turn, Ordering::Release);

@@ -8,15 +8,22 @@ mod api;
 mod channels;
 mod figures;
 mod limits;
+mod mcapi;
+mod nas;
+mod only;
 mod pair;
+mod rounds;
+mod smp;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Subcommand;
 
-use figures::{Figure, Report};
-use pair::{Pair, Side};
+use figures::Report;
+use pair::Pair;
+use rounds::Pace;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
@@ -29,6 +36,12 @@ pub struct Arguments {
 enum What {
     /// MDCOM channels between two processes, beside a bare cache line, futex and copy.
     Mdcom(Mdcom),
+    /// MCAPI between two processes, over shared memory and TCP, beside bare cache line, futex, copy and sockets.
+    Mcapi(mcapi::Arguments),
+    /// The multiprocessor layer on threads: traps, switches, semaphores, calls, locks; built for one core and for several.
+    Smp(Smp),
+    /// NAS EP and IS, class S, in one process and in two over channels.
+    Nas(Nas),
     /// Only the six calls of table 4, in this process; for counting instructions under valgrind.
     #[command(hide = true)]
     Calls {
@@ -39,6 +52,15 @@ enum What {
     /// The second process of a measurement; started by the first.
     #[command(hide = true)]
     Peer(Peer),
+    /// The first process of a measurement that runs elsewhere; says its figures as JSON.
+    #[command(hide = true)]
+    First {
+        /// The command that runs the second process.
+        #[arg(long)]
+        beside: String,
+        #[command(flatten)]
+        mcapi: Part,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -49,9 +71,26 @@ struct Mdcom {
     /// 20,000 samples a latency figure instead of 100,000.
     #[arg(long)]
     quick: bool,
-    /// Only figures whose name contains this text, and the limits.
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    /// Only these figures, and the limits: patterns like 'fifo_*_64', or parts of names, with commas between them.
+    #[arg(long, value_name = "GLOB", default_value = "")]
     only: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct Smp {
+    /// Write the figures to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// 5 rounds instead of 20.
+    #[arg(long)]
+    quick: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Nas {
+    /// Write the figures to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,10 +99,38 @@ struct Peer {
     pages: PathBuf,
     #[arg(long)]
     instance: String,
+    #[arg(long, default_value_t = 1)]
+    core: usize,
     #[arg(long)]
+    nas: bool,
+    #[command(flatten)]
+    part: Part,
+}
+
+/// What both processes take part in.
+#[derive(Debug, clap::Args)]
+struct Part {
+    #[arg(long, default_value_t = 0)]
     samples: u32,
-    #[arg(long)]
+    #[arg(long, default_value = "")]
     only: String,
+    #[arg(long, value_enum)]
+    group: Option<mcapi::Group>,
+    #[arg(long)]
+    one_core: bool,
+    #[arg(long, default_value_t = 0)]
+    seconds: u32,
+    #[arg(long, default_value_t = 0)]
+    budget_ms: u64,
+}
+
+impl Part {
+    /// As a part of `bench mcapi`, if it is one.
+    fn mcapi(&self) -> Option<mcapi::Settings> {
+        let Part { samples, ref only, group, one_core, seconds, budget_ms } = *self;
+        let budget = Duration::from_millis(budget_ms);
+        Some(mcapi::Settings { group: group?, one_core, samples, only: only.clone(), seconds, budget })
+    }
 }
 
 /// Samples of a latency figure.
@@ -71,6 +138,8 @@ const SAMPLES: u32 = 100_000;
 const SAMPLES_QUICK: u32 = 20_000;
 /// Rounds over which the samples of each item are spread.
 const ROUNDS: u32 = 20;
+/// Time for all MDCOM figures; on a machine that does nothing else they take a tenth of it.
+const MDCOM_BUDGET: Duration = Duration::from_secs(300);
 
 /// Bytes of one copied block, and blocks in one sample of a copy figure.
 const COPY_BYTES: usize = 64 << 10;
@@ -85,22 +154,39 @@ const fn copy_samples(latency_samples: u32) -> u32 {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match &arguments.what {
         What::Mdcom(mdcom) => measure(mdcom),
+        What::Smp(smp) => smp::run(smp.json.as_deref(), smp.quick),
+        What::Nas(nas) => nas::run(nas.json.as_deref()),
         What::Calls { batches } => api::run_alone(*batches),
-        What::Peer(peer) => {
-            let pair = Pair::join(&peer.pages, &peer.instance)?;
-            go_through(&pair, peer.samples, &peer.only).map(drop)
-        }
+        What::Mcapi(arguments) => mcapi::run(arguments),
+        What::Peer(peer) => take_part(peer),
+        What::First { beside, mcapi } => mcapi::first(beside, &mcapi.mcapi().context("--group is missing")?),
     }
 }
 
-fn measure(arguments: &Mdcom) -> anyhow::Result<()> {
+/// The second process.
+fn take_part(peer: &Peer) -> anyhow::Result<()> {
+    let pair = Pair::join(&peer.pages, &peer.instance, peer.core)?;
+    match peer.part.mcapi() {
+        Some(settings) => mcapi::go_through(&pair, &settings).map(drop),
+        None if peer.nas => nas::go_through(&pair).map(drop),
+        None => go_through(&pair, peer.part.samples, &peer.part.only).map(drop),
+    }
+}
+
+/// Refuses where two processes would share a processor.
+fn needs_two_cores() -> anyhow::Result<()> {
     let cores = musubi_linux::realtime::cores().len();
     anyhow::ensure!(
         cores >= 2,
         "a hand-over between two processors cannot be measured on one: this process may use {cores} (taskset, cgroup?)"
     );
+    Ok(())
+}
+
+fn measure(arguments: &Mdcom) -> anyhow::Result<()> {
+    needs_two_cores()?;
     let samples = if arguments.quick { SAMPLES_QUICK } else { SAMPLES };
-    let pair = Pair::start(samples, &arguments.only)?;
+    let pair = Pair::start(&["--samples", &samples.to_string(), "--only", &arguments.only])?;
     let report = go_through(&pair, samples, &arguments.only)?;
     pair.end()?;
     report.print();
@@ -111,49 +197,14 @@ fn measure(arguments: &Mdcom) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One thing that is measured, a part of its samples a round.
-trait Item {
-    /// Name of the figure.
-    fn name(&self) -> String;
-    /// Unit of its samples.
-    fn unit(&self) -> &'static str {
-        "ns"
-    }
-    /// How many samples of the whole `latency_samples` this item takes; a throughput item takes fewer, longer ones.
-    fn samples(&self, latency_samples: u32) -> u32 {
-        latency_samples
-    }
-    /// Takes `count` samples on the ping side, answers as often on the pong side.
-    fn round(&mut self, pair: &Pair, count: u32, into: &mut Vec<f64>) -> anyhow::Result<()>;
-}
-
 /// Both sides run this, in step.
 fn go_through(pair: &Pair, samples: u32, only: &str) -> anyhow::Result<Report> {
     let setup = channels::Setup::attach(pair)?;
-    let mut limits = limits::items();
+    let limits = limits::items();
     let mut results = channels::items(&setup)?;
     results.extend(api::items(&setup)?);
-    results.retain(|item| item.name().contains(only));
-    let mut samples_of: Vec<Vec<f64>> = vec![Vec::new(); limits.len() + results.len()];
-    // One round to warm up, thrown away.
-    for round in 0..=ROUNDS {
-        for (item, into) in limits.iter_mut().chain(&mut results).zip(&mut samples_of) {
-            let count = item.samples(samples).div_ceil(ROUNDS);
-            let mut taken = Vec::with_capacity(count as usize);
-            pair.meet()?;
-            item.round(pair, count, &mut taken).with_context(|| format!("measuring {}", item.name()))?;
-            if round > 0 {
-                into.append(&mut taken);
-            }
-        }
-        if pair.side == Side::Ping && std::io::IsTerminal::is_terminal(&std::io::stderr()) {
-            eprint!("\rround {round} of {ROUNDS} ");
-        }
-    }
-    if pair.side == Side::Ping && std::io::IsTerminal::is_terminal(&std::io::stderr()) {
-        eprintln!();
-    }
-    let mut figures = limits.iter().chain(&results).zip(samples_of).map(|(item, taken)| Figure::of(&**item, taken));
-    let limits = figures.by_ref().take(limits.len()).collect();
-    Ok(Report::new(limits, figures.collect()))
+    results.retain(|item| only::wants(only, &item.name()));
+    let pace = Pace { title: "MDCOM, two cores", samples, rounds: ROUNDS, budget: MDCOM_BUDGET };
+    let (limits, results) = rounds::take(pair, (limits, results), &pace)?;
+    Ok(Report::new(limits, results))
 }

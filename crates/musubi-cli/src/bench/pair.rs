@@ -1,6 +1,7 @@
 //! The two processes of a measurement: started, pinned, in step.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use musubi_linux::bare::BarePages;
 use musubi_linux::realtime;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Which of the two processes we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub(super) enum Side {
 const PAGES_BYTES: usize = 1 << 20;
 /// Byte offsets of the words with which the two sides meet, a line each.
 const MEET: [usize; 2] = [0, 128];
+/// Byte offset of the word in which the first says a number to both.
+const AGREED: usize = 256;
 /// Longest wait for the other side.
 const MEET_MAX: Duration = Duration::from_secs(60);
 
@@ -31,31 +35,75 @@ pub(super) struct Pair {
     pub side: Side,
     pub pages: BarePages,
     pub instance: String,
+    /// Whether both processes are on one core.
+    pub one_core: bool,
     met: Cell<u32>,
     watch: Option<std::thread::JoinHandle<anyhow::Result<()>>>,
+    /// The processors that we might use before we took one.
+    _cores: Cores,
+}
+
+/// Gives the processors back when it is dropped, since the next pair's second process inherits ours.
+struct Cores(Option<CpuSet>);
+
+impl Cores {
+    /// Takes one of them.
+    fn take(index: usize) -> Cores {
+        let before = sched_getaffinity(None).ok();
+        pin(index);
+        Cores(before)
+    }
+}
+
+impl Drop for Cores {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // They were ours before; if they have been taken from us meanwhile, the next pair says so.
+            let _ = sched_setaffinity(None, before);
+        }
+    }
 }
 
 impl Pair {
     /// Starts the other process and takes the first core.
-    pub fn start(samples: u32, only: &str) -> anyhow::Result<Pair> {
+    /// `arguments` tell it what to take part in.
+    pub fn start(arguments: &[&str]) -> anyhow::Result<Pair> {
+        Pair::start_as(&[], &arguments.iter().map(|argument| (*argument).to_owned()).collect::<Vec<_>>(), true)
+    }
+
+    /// The same; `prefix` is the command that runs the other process, if it needs one, and `two_cores` says whether it
+    /// shall take a core of its own.
+    pub fn start_as(prefix: &[String], arguments: &[String], two_cores: bool) -> anyhow::Result<Pair> {
         let pages = BarePages::create(PAGES_BYTES)?;
         let instance = format!("bench-{}", std::process::id());
-        let peer = Command::new(std::env::current_exe()?)
-            .args(["bench", "peer", "--pages", &pages.path(), "--instance", &instance])
-            .args(["--samples", &samples.to_string(), "--only", only])
+        let program = std::env::current_exe()?;
+        let words: Vec<&OsStr> = prefix.iter().map(OsStr::new).chain([program.as_os_str()]).collect();
+        let core = if two_cores { "1" } else { "0" };
+        let peer = Command::new(words[0])
+            .args(&words[1..])
+            .args(["bench", "peer", "--pages", &pages.path(), "--instance", &instance, "--core", core])
+            .args(arguments)
             .spawn()
             .context("starting the second process")?;
         let watch = std::thread::spawn(move || watch(peer));
-        pin(0);
-        Ok(Pair { side: Side::Ping, pages, instance, met: Cell::new(0), watch: Some(watch) })
+        let (watch, _cores) = (Some(watch), Cores::take(0));
+        Ok(Pair { side: Side::Ping, pages, instance, one_core: !two_cores, met: Cell::new(0), watch, _cores })
     }
 
-    /// Joins as the other process, on the second core.
-    pub fn join(pages: &Path, instance: &str) -> anyhow::Result<Pair> {
+    /// Joins as the other process, on this one of the cores.
+    pub fn join(pages: &Path, instance: &str, core: usize) -> anyhow::Result<Pair> {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         let pages = BarePages::open(pages)?;
-        pin(1);
-        Ok(Pair { side: Side::Pong, pages, instance: instance.to_owned(), met: Cell::new(0), watch: None })
+        let (one_core, instance) = (core == 0, instance.to_owned());
+        Ok(Pair {
+            side: Side::Pong,
+            pages,
+            instance,
+            one_core,
+            met: Cell::new(0),
+            watch: None,
+            _cores: Cores::take(core),
+        })
     }
 
     /// Waits until both sides are here.
@@ -75,6 +123,30 @@ impl Pair {
             }
         }
         Ok(())
+    }
+
+    /// Polls until it is done; on one core, lets the other process run in between.
+    #[inline(always)]
+    pub fn poll_until(&self, done: impl Fn() -> bool) {
+        if self.one_core {
+            while !done() {
+                std::thread::yield_now();
+            }
+        }
+        while !done() {}
+    }
+
+    /// The number that the first process says, at both.
+    pub fn agree(&self, number: u32) -> anyhow::Result<u32> {
+        let word = self.pages.word(AGREED);
+        if self.side == Side::Ping {
+            word.store(number, Ordering::Release);
+        }
+        self.meet()?;
+        let agreed = word.load(Ordering::Acquire);
+        // The next number may not be said before both have read this one.
+        self.meet()?;
+        Ok(agreed)
     }
 
     /// Waits for the other process to end well.

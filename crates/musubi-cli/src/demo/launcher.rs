@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use musubi_linux::clock::now_ns;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::Arguments;
 use super::children::{Child, Starter};
@@ -27,6 +26,7 @@ use super::storage::StorageSays;
 use super::summary::Summary;
 use super::system;
 use super::witness::Witness;
+use crate::interruption;
 
 /// Pause between looks.
 const TICK: Duration = Duration::from_millis(10);
@@ -42,7 +42,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let file = streamed_file(arguments.file.as_deref())?;
     let outputs = Outputs::prepare(arguments.json.as_deref(), arguments.report.as_deref())?;
-    let interrupted = watch_signals()?;
+    let interrupted = interruption::watch()?;
     let machine = Machine::look();
     let mut demo = Demo::start(arguments.seconds, &file, interrupted, !outputs.prints_json())?;
     let state = demo.run_until_ended();
@@ -67,16 +67,6 @@ fn streamed_file(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     ensure!(about.is_file(), "--file: {} is not a regular file", path.display());
     ensure!(about.len() > 0, "--file: {} is empty; there is nothing to stream", path.display());
     std::path::absolute(&path).context("--file")
-}
-
-/// A flag that Ctrl-C and its like raise; a second one ends the launcher at once, and the children with it.
-fn watch_signals() -> anyhow::Result<Arc<AtomicBool>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&interrupted))?;
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    }
-    Ok(interrupted)
 }
 
 /// A run.

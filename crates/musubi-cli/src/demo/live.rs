@@ -15,6 +15,7 @@ use musubi_linux::clock::now_ns;
 use super::control::Start;
 use super::evidence::Evidence;
 use super::summary::grouped;
+use crate::screen::cut;
 
 /// Time between frames in nanoseconds.
 const FRAME_NS: u64 = 100_000_000;
@@ -266,30 +267,9 @@ fn totals_line(evidence: &Evidence, recent: usize) -> String {
     format!("  received {received}, {recent} in the last second   stream {:.0} MB, {rate:.0} MB/s", last as f64 / 1e6)
 }
 
-/// The first `width` visible characters; escape sequences take no room and are kept.
-fn cut(line: &str, width: usize) -> String {
-    let (mut room, mut is_escape) = (width, false);
-    let keep = |character: &char| {
-        is_escape |= *character == '\x1b';
-        let keeps = is_escape || room > 0;
-        if !is_escape {
-            room = room.saturating_sub(1);
-        }
-        is_escape &= *character != 'm';
-        keeps
-    };
-    line.chars().filter(keep).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_cut_without_harm_to_colours() {
-        assert_eq!(cut("abcdef", 3), "abc");
-        assert_eq!(cut("a\x1b[31mbcd\x1b[0mef", 2), "a\x1b[31mb\x1b[0m");
-    }
 
     #[test]
     fn each_time_has_its_row() {

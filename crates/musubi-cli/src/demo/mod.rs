@@ -16,7 +16,6 @@ mod launcher;
 mod leash;
 mod live;
 mod machine;
-mod plot;
 mod report;
 mod storage;
 mod summary;

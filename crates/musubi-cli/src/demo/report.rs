@@ -3,7 +3,7 @@
 //! What you may rely on: files are opened before the run, so a path that cannot be written is known at once; one that
 //! the run did not fill is taken away again. The page needs nothing but itself.
 //!
-//! How it works: plots are SVG inside the page ([`super::plot`]), the page is a template (report.html).
+//! How it works: plots are SVG inside the page ([`crate::plot`]), the page is a template (report.html).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -14,9 +14,9 @@ use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, context};
 
 use super::evidence::{Evidence, Quantiles};
-use super::plot::{Axis, Plot, Scale, Unit, number_text, time_text};
 use super::summary::{Summary, grouped};
 use crate::output;
+use crate::plot::{Axis, Plot, Scale, Unit, number_text, time_text};
 
 /// Where the report goes if nobody says.
 const REPORT: &str = "musubi-demo.html";

@@ -15,8 +15,8 @@ use std::time::Duration;
 use musubi_linux::names::{INSTANCE_DEFAULT, INSTANCE_VARIABLE};
 use musubi_linux::{Deadline, Observer};
 
-use crate::output;
 use crate::system::{System, seconds};
+use crate::{output, screen};
 use reading::Reading;
 use report::Report;
 
@@ -48,10 +48,6 @@ Examples:
 
 /// Longest wait for the participants' answers.
 const ANSWER_WAIT: Duration = Duration::from_millis(250);
-/// Moves to the upper left corner, and clears what is below the cursor.
-const HOME: &str = "\x1b[H";
-const CLEAR_LINE: &str = "\x1b[K\n";
-const CLEAR_BELOW: &str = "\x1b[J";
 
 /// Looks and prints.
 ///
@@ -68,12 +64,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut before = look()?;
     loop {
         if before.is_empty() && !arguments.watch {
-            return show(arguments, &Report::new(plan, &instance, &before, &before));
+            show(arguments, &Report::new(plan, &instance, &before, &before))?;
+            return Ok(());
         }
         std::thread::sleep(arguments.interval);
         let now = look()?;
-        show(arguments, &Report::new(plan, &instance, &before, &now))?;
-        if !arguments.watch {
+        let is_read = show(arguments, &Report::new(plan, &instance, &before, &now))?;
+        if !arguments.watch || !is_read {
             return Ok(());
         }
         before = now;
@@ -86,12 +83,13 @@ fn instance(arguments: &Arguments) -> String {
     arguments.system.instance.clone().or_else(from_environment).unwrap_or_else(|| INSTANCE_DEFAULT.to_owned())
 }
 
-fn show(arguments: &Arguments, report: &Report<'_>) -> anyhow::Result<()> {
+/// Gives whether anybody still reads what is shown.
+fn show(arguments: &Arguments, report: &Report<'_>) -> anyhow::Result<bool> {
     let text = match (arguments.json, arguments.watch) {
         (true, true) => serde_json::to_string(report)? + "\n",
         (true, false) => serde_json::to_string_pretty(report)? + "\n",
-        (false, true) => HOME.to_owned() + &table::render(report).replace('\n', CLEAR_LINE) + CLEAR_BELOW,
+        (false, true) => screen::redrawn(&table::render(report)),
         (false, false) => table::render(report),
     };
-    output::print(&text)
+    output::offer(&text)
 }

@@ -1,16 +1,14 @@
 //! A report for a person.
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::Table;
 use indicatif::{HumanBytes, HumanCount};
 
 use super::report::{Fifo, Latency, Participant, Place, Receiver, Report, Sender, Smem, State, Traffic};
+use crate::table::{NONE, aligned, or_none};
 
 const TITLE: Style = Style::new().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-/// What stands where there is nothing.
-const NONE: &str = "-";
 
 /// The report as text with tables, with colours.
 pub fn render(report: &Report<'_>) -> String {
@@ -45,7 +43,7 @@ fn warning(participant: &Participant<'_>) -> String {
 }
 
 fn participants(participants: &[Participant<'_>]) -> Table {
-    let mut table = table(&["participant", "process", "state", "heartbeat", "up", "epoch"], &[1, 3, 4, 5]);
+    let mut table = aligned(&["participant", "process", "state", "heartbeat", "up", "epoch"], &[1, 3, 4, 5]);
     for participant in participants {
         table.add_row([
             name(&participant.place),
@@ -66,7 +64,7 @@ fn participants(participants: &[Participant<'_>]) -> Table {
 
 fn fifos(fifos: &[Fifo<'_>]) -> Table {
     let headers = ["channel", "sender", "receiver", "queued", "in use", "messages", "bytes", "p50", "p99", "max"];
-    let mut table = table(&headers, &[3, 4, 5, 6, 7, 8, 9]);
+    let mut table = aligned(&headers, &[3, 4, 5, 6, 7, 8, 9]);
     for fifo in fifos {
         let traffic = traffic(fifo);
         let latency = |of: fn(&Latency) -> u32| {
@@ -97,7 +95,7 @@ fn traffic<'r>(fifo: &'r Fifo<'_>) -> Option<&'r Traffic> {
 
 fn counts(fifos: &[Fifo<'_>]) -> Table {
     let headers = ["channel", "sent", "received", "most queued", "notifications", "throttled", "no block", "lost"];
-    let mut table = table(&[&headers[..], &["refused", "over budget"]].concat(), &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    let mut table = aligned(&[&headers[..], &["refused", "over budget"]].concat(), &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
     for fifo in fifos {
         let of_sender = |of: fn(&Sender<'_>) -> String| or_none(fifo.sender.as_ref().map(of));
         let of_receiver = |of: fn(&Receiver<'_>) -> String| or_none(fifo.receiver.as_ref().map(of));
@@ -118,7 +116,7 @@ fn counts(fifos: &[Fifo<'_>]) -> Table {
 }
 
 fn smems(smems: &[Smem<'_>]) -> Table {
-    let mut table = table(&["channel", "domains", "locked by", "participant", "acquired", "refused"], &[4, 5]);
+    let mut table = aligned(&["channel", "domains", "locked by", "participant", "acquired", "refused"], &[4, 5]);
     for smem in smems {
         let lines = |of: &dyn Fn(usize) -> String| {
             let lines: Vec<String> = (0..smem.members.len()).map(of).collect();
@@ -140,10 +138,6 @@ fn name(place: &Place<'_>) -> String {
     format!("{}.{}", place.domain, place.slot)
 }
 
-fn or_none(text: Option<String>) -> String {
-    text.unwrap_or_else(|| NONE.to_owned())
-}
-
 /// A time with three digits or so.
 fn time(ns: u32) -> String {
     match ns {
@@ -152,16 +146,4 @@ fn time(ns: u32) -> String {
         1_000_000..1_000_000_000 => format!("{:.1} ms", f64::from(ns) / 1e6),
         _ => format!("{:.2} s", f64::from(ns) / 1e9),
     }
-}
-
-/// An empty table; `right` are the columns of numbers.
-fn table(headers: &[&str], right: &[usize]) -> Table {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_header(headers.iter().copied());
-    for column in right {
-        if let Some(column) = table.column_mut(*column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
 }

@@ -12,9 +12,16 @@ use crate::{Content, Description, MemoryMap};
 /// The text of the header.
 pub(super) fn write(description: &Description, map: &MemoryMap) -> String {
     let guard = format!("MUSUBI_GENERATED_{}_H", identifier(description.name()));
-    let groups =
-        [system(description, map), domains(description, map), fifos(description), smems(description), offsets(map)];
-    let body = groups.map(|group| group.text()).join("\n");
+    let groups = [
+        system(description, map),
+        domains(description, map),
+        fifos(description),
+        smems(description),
+        offsets(map),
+        doorbells(description),
+    ];
+    let texts: Vec<String> = groups.iter().map(Group::text).filter(|text| !text.is_empty()).collect();
+    let body = texts.join("\n");
     let origin = origin(description);
     format!("/* {origin} */\n#ifndef {guard}\n#define {guard}\n\n{body}\n#endif /* {guard} */\n")
 }
@@ -73,7 +80,7 @@ fn domains(description: &Description, map: &MemoryMap) -> Group {
         group.number(format!("MUSUBI_DOMAIN_{}", identifier(&domain.name)), number);
     }
     for region in map.regions() {
-        if let Content::Section { participant, .. } = region.content {
+        if let Content::Section { participant, .. } | Content::Slot { participant, .. } = region.content {
             group.number(format!("MUSUBI_PARTICIPANT_{}", region_identifier(region)), participant);
         }
     }
@@ -102,13 +109,26 @@ fn smems(description: &Description) -> Group {
 }
 
 fn offsets(map: &MemoryMap) -> Group {
-    let mut group =
-        Group::new("Begin and length of each section and segment, in bytes from the begin of the memory map.");
+    let mut group = Group::new(
+        "Begin and length of each section or slot and of each segment, in bytes from the begin of the memory map.",
+    );
     for region in map.regions() {
         let kind = super::region_kind(region).to_ascii_uppercase();
         let name = region_identifier(region);
         group.long(format!("MUSUBI_{kind}_OFFSET_{name}"), region.offset);
         group.long(format!("MUSUBI_{kind}_BYTES_{name}"), region.bytes);
+    }
+    group
+}
+
+fn doorbells(description: &Description) -> Group {
+    let mut group = Group::new("Doorbells: the interrupt that a domain takes, and what raises it.");
+    for domain in &description.domains {
+        let Some(bell) = domain.doorbell else { continue };
+        let name = identifier(&domain.name);
+        group.number(format!("MUSUBI_DOORBELL_INTERRUPT_{name}"), bell.interrupt);
+        group.long(format!("MUSUBI_DOORBELL_REGISTER_{name}"), bell.register);
+        group.long(format!("MUSUBI_DOORBELL_VALUE_{name}"), u64::from(bell.value));
     }
     group
 }

@@ -60,6 +60,7 @@ fn region_identifier(region: &Region) -> String {
 fn region_kind(region: &Region) -> &'static str {
     match region.content {
         Content::Section { .. } => "section",
+        Content::Slot { .. } => "slot",
         Content::Segment { .. } => "segment",
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use musubi_core::layout;
-use musubi_core::plan::{Domain, Fifo, Plan, Smem};
+use musubi_core::plan::{Domain, Doorbell, Fifo, Plan, Smem};
 
 use super::origin;
 use crate::Description;
@@ -24,6 +24,7 @@ pub(super) fn write(description: &Description) -> String {
         out.push_str(&numbers("domain", "domains", plan.domains.iter().map(|domain| domain.name)));
         out.push_str(&numbers("fifo", "FIFO channels", plan.fifos.iter().map(|fifo| fifo.name)));
         out.push_str(&numbers("smem", "SMEM channels", plan.smems.iter().map(|smem| smem.name)));
+        out.push_str(&doorbells(description));
         out
     })
 }
@@ -117,4 +118,22 @@ fn numbers<'n>(module: &str, kind: &str, names: impl Iterator<Item = &'n str>) -
         })
         .collect();
     format!("\n/// Numbers of the {kind}.\npub mod {module} {{\n{constants}}}\n")
+}
+
+/// The module of doorbells, if there is one.
+fn doorbells(description: &Description) -> String {
+    let with_bell = description.domains.iter().filter_map(|domain| Some((&domain.name, domain.doorbell?)));
+    let constants: String = with_bell
+        .map(|(name, Doorbell { interrupt, register, value })| {
+            format!(
+                "    /// `{name}`.\n    pub const {}: musubi_core::plan::Doorbell =\n        \
+                 musubi_core::plan::Doorbell {{ interrupt: {interrupt}, register: {register:#x}, value: {value:#x} }};\n",
+                identifier(name)
+            )
+        })
+        .collect();
+    if constants.is_empty() {
+        return String::new();
+    }
+    format!("\n/// How the domains are woken.\npub mod doorbell {{\n{constants}}}\n")
 }

@@ -131,9 +131,19 @@ fn draw_piece(piece: &Piece, left: f64, top: f64, width: f64) -> Group {
 fn pieces(plan: &Plan<'_>, region: &Region) -> Vec<Piece> {
     let mut pieces = Vec::new();
     match region.content {
-        Content::Section { domain, .. } => {
-            // The length is known already; only the parts matter here.
-            let _ = layout::walk(plan, domain, |part, _, bytes| pieces.push(piece(plan, part, u64::from(bytes))));
+        Content::Section { domain, .. } => push_parts(&mut pieces, plan, domain),
+        Content::Slot { domain, .. } => {
+            let bytes = u64::from(layout::root::WORDS * 4);
+            pieces.push(Piece { kind: Kind::Header, label: "root".to_owned(), bytes });
+            for bank in 0..layout::BANKS {
+                let before = pieces.iter().map(|piece| piece.bytes).sum::<u64>();
+                push_parts(&mut pieces, plan, domain);
+                let here = pieces.iter().map(|piece| piece.bytes).sum::<u64>() - before;
+                let section = (region.bytes - bytes) / layout::BANKS;
+                if bank + 1 < layout::BANKS && here < section {
+                    pieces.push(Piece { kind: Kind::Padding, label: "rest".to_owned(), bytes: section - here });
+                }
+            }
         }
         Content::Segment { smem } => {
             let smem = &plan.smems[usize::from(smem)];
@@ -146,6 +156,11 @@ fn pieces(plan: &Plan<'_>, region: &Region) -> Vec<Piece> {
         pieces.push(Piece { kind: Kind::Padding, label: "rest".to_owned(), bytes: rest });
     }
     pieces
+}
+
+fn push_parts(pieces: &mut Vec<Piece>, plan: &Plan<'_>, domain: u16) {
+    // The length is known already; only the parts matter here.
+    let _ = layout::walk(plan, domain, |part, _, bytes| pieces.push(piece(plan, part, u64::from(bytes))));
 }
 
 fn piece(plan: &Plan<'_>, part: Part, bytes: u64) -> Piece {

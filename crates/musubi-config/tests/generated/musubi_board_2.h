@@ -4,7 +4,7 @@
 
 /* The system. Two parties talk only if their plan hashes are equal. */
 #define MUSUBI_SYSTEM_NAME    "board-2"
-#define MUSUBI_PLAN_HASH      0x9b6fc5a770d05b54ULL
+#define MUSUBI_PLAN_HASH      0x6236c2d55534675fULL
 #define MUSUBI_LAYOUT_VERSION 1u
 #define MUSUBI_DOMAINS        2u
 #define MUSUBI_PARTICIPANTS   3u
@@ -12,7 +12,7 @@
 #define MUSUBI_SMEMS          2u
 #define MUSUBI_BASE           0x70000000ULL
 #define MUSUBI_SIZE           0x100000ULL
-#define MUSUBI_MAP_BYTES      0xd000ULL
+#define MUSUBI_MAP_BYTES      0x17000ULL
 
 /* Numbers of the domains, and of their participants by slot. */
 #define MUSUBI_DOMAIN_CORTEX_R5        0u
@@ -35,16 +35,24 @@
 #define MUSUBI_SMEM_IMAGE               1u
 #define MUSUBI_PAYLOAD_BYTES_IMAGE      20000u
 
-/* Begin and length of each section and segment, in bytes from the begin of the memory map. */
-#define MUSUBI_SECTION_OFFSET_CORTEX_R5_0 0x0ULL
-#define MUSUBI_SECTION_BYTES_CORTEX_R5_0  0x1000ULL
-#define MUSUBI_SECTION_OFFSET_LINUX_0     0x1000ULL
-#define MUSUBI_SECTION_BYTES_LINUX_0      0x3000ULL
-#define MUSUBI_SECTION_OFFSET_LINUX_1     0x4000ULL
-#define MUSUBI_SECTION_BYTES_LINUX_1      0x3000ULL
-#define MUSUBI_SEGMENT_OFFSET_PARAMETERS  0x7000ULL
-#define MUSUBI_SEGMENT_BYTES_PARAMETERS   0x1000ULL
-#define MUSUBI_SEGMENT_OFFSET_IMAGE       0x8000ULL
-#define MUSUBI_SEGMENT_BYTES_IMAGE        0x5000ULL
+/* Begin and length of each section or slot and of each segment, in bytes from the begin of the memory map. */
+#define MUSUBI_SLOT_OFFSET_CORTEX_R5_0   0x0ULL
+#define MUSUBI_SLOT_BYTES_CORTEX_R5_0    0x3000ULL
+#define MUSUBI_SLOT_OFFSET_LINUX_0       0x3000ULL
+#define MUSUBI_SLOT_BYTES_LINUX_0        0x7000ULL
+#define MUSUBI_SLOT_OFFSET_LINUX_1       0xa000ULL
+#define MUSUBI_SLOT_BYTES_LINUX_1        0x7000ULL
+#define MUSUBI_SEGMENT_OFFSET_PARAMETERS 0x11000ULL
+#define MUSUBI_SEGMENT_BYTES_PARAMETERS  0x1000ULL
+#define MUSUBI_SEGMENT_OFFSET_IMAGE      0x12000ULL
+#define MUSUBI_SEGMENT_BYTES_IMAGE       0x5000ULL
+
+/* Doorbells: the interrupt that a domain takes, and what raises it. */
+#define MUSUBI_DOORBELL_INTERRUPT_CORTEX_R5 123u
+#define MUSUBI_DOORBELL_REGISTER_CORTEX_R5  0xf900020cULL
+#define MUSUBI_DOORBELL_VALUE_CORTEX_R5     0x8000000ULL
+#define MUSUBI_DOORBELL_INTERRUPT_LINUX     121u
+#define MUSUBI_DOORBELL_REGISTER_LINUX      0xf901020cULL
+#define MUSUBI_DOORBELL_VALUE_LINUX         0x2000000ULL
 
 #endif /* MUSUBI_GENERATED_BOARD_2_H */

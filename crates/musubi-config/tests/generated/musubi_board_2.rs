@@ -3,7 +3,7 @@
 /// The plan of board-2.
 pub static PLAN: musubi_core::plan::Plan<'static> = musubi_core::plan::Plan {
     name: "board-2",
-    hash: 0x9b6fc5a770d05b54,
+    hash: 0x6236c2d55534675f,
     domains: &[
         musubi_core::plan::Domain {
             name: "cortex-r5",
@@ -95,4 +95,14 @@ pub mod smem {
     pub const PARAMETERS: u16 = 0;
     /// `image`.
     pub const IMAGE: u16 = 1;
+}
+
+/// How the domains are woken.
+pub mod doorbell {
+    /// `cortex-r5`.
+    pub const CORTEX_R5: musubi_core::plan::Doorbell =
+        musubi_core::plan::Doorbell { interrupt: 123, register: 0xf900020c, value: 0x8000000 };
+    /// `linux`.
+    pub const LINUX: musubi_core::plan::Doorbell =
+        musubi_core::plan::Doorbell { interrupt: 121, register: 0xf901020c, value: 0x2000000 };
 }

@@ -15,8 +15,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What an account is filled with before the sender takes it over.
-    pub const NEW: Entry = Entry { previous: NONE, next: NONE, state: FREE };
+    /// What an account holds before the sender takes it over. All bits zero, so a static of it needs no initial value.
+    pub const NEW: Entry = Entry { previous: 0, next: 0, state: 0 };
 }
 
 const NONE: u16 = u16::MAX;
@@ -37,8 +37,7 @@ pub(super) struct Pool<S> {
 
 impl<S: AsMut<[Entry]> + AsRef<[Entry]>> Pool<S> {
     /// All blocks free. `entries` has one entry a block.
-    pub fn new(mut entries: S) -> Self {
-        entries.as_mut().fill(Entry::NEW);
+    pub fn new(entries: S) -> Self {
         let blocks = entries.as_ref().len();
         let mut pool = Pool { entries, first: NONE, last: NONE, free: 0, held: 0 };
         for block in 0..blocks as u16 {

@@ -20,12 +20,21 @@ use crate::layout::{Shape, rx, slot, tx};
 use crate::plan::{Fifo, Trust};
 use crate::port::{Clock, Coherence, Doorbell};
 use crate::sync::Site;
-use crate::words::{OwnWords, PeerWords};
+use crate::words::{OwnEnd, OwnWords, PeerEnd, PeerWords};
 
 /// From how many messages in a row on we call it a stream.
 const STREAM_MIN: u32 = 4;
 /// How many messages ahead a stream's lines are asked for.
 const AHEAD: u32 = 4;
+
+/// Where clocks are estimated, the receiver's may be behind the sender's by up to this, in nanoseconds.
+const BEHIND_NS_MAX: u32 = 1 << 27;
+
+/// The time that a message took. On clocks that differ a little it may come out negative, which counts as 0.
+fn latency_ns(now_ns: u32, stamp: u32) -> u32 {
+    let latency_ns = now_ns.wrapping_sub(stamp);
+    if latency_ns > u32::MAX - BEHIND_NS_MAX { 0 } else { latency_ns }
+}
 
 /// A received block in the program's hands. Its bytes are the sender's claim and may change under a hostile one, so
 /// they are copied out; give it back through [`Receiver::free`].
@@ -82,8 +91,8 @@ impl<'m> Received<'m> {
 /// The receiving end towards one incarnation of the sender. `S` stores one bit a block, `C` is the port's cache care.
 #[derive(Debug)]
 pub struct Receiver<'m, S, C> {
-    own: OwnWords<'m>,
-    tx: PeerWords<'m>,
+    own: OwnEnd<'m, { rx::WORDS }>,
+    tx: PeerEnd<'m, { tx::WORDS }>,
     shape: Shape,
     ring: Ring,
     participant: u16,
@@ -149,8 +158,8 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         let ring = Ring::new(fifo.blocks);
         let start = ring.cursor(0);
         Ok(Receiver {
-            own,
-            tx,
+            own: OwnEnd::new(own),
+            tx: PeerEnd::new(tx),
             shape,
             ring,
             participant: me.0,
@@ -172,6 +181,11 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
             skip_seen: 0,
             coherence,
         })
+    }
+
+    /// Ends the receiver and gives its storage back.
+    pub fn into_held(self) -> S {
+        self.held
     }
 
     /// The sender's participant number and epoch.
@@ -203,23 +217,23 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     /// Begins the session if the sender has opened it for us; gives whether it is open.
     pub fn begin(&mut self) -> bool {
         if self.stage == Stage::Waiting && self.linked_to_us() {
-            let start = self.tx.get(tx::START);
+            let start = self.tx.fixed().get(tx::START);
             self.start_at(start);
             for entry in 0..self.ring.slots() {
-                self.own.set(rx::WORDS + entry, 0);
+                self.own.all().set(rx::WORDS + entry, 0);
             }
             // Events that we raised for a former sender are not for this one.
-            self.own.set(rx::EVENTS, 0);
-            self.own.set(rx::LINK_PARTICIPANT, u32::from(self.sender.0));
-            self.own.publish(rx::LINK_EPOCH, self.sender.1, Site::PublishBegin);
+            self.own.fixed().set(rx::EVENTS, 0);
+            self.own.fixed().set(rx::LINK_PARTICIPANT, u32::from(self.sender.0));
+            self.own.fixed().publish(rx::LINK_EPOCH, self.sender.1, Site::PublishBegin);
             self.stage = Stage::Open;
         }
         self.stage == Stage::Open
     }
 
     fn linked_to_us(&self) -> bool {
-        self.tx.see(tx::LINK_EPOCH, Site::SeeLink) == self.epoch
-            && self.tx.get(tx::LINK_PARTICIPANT) == u32::from(self.participant)
+        self.tx.fixed().see(tx::LINK_EPOCH, Site::SeeLink) == self.epoch
+            && self.tx.fixed().get(tx::LINK_PARTICIPANT) == u32::from(self.participant)
     }
 
     fn start_at(&mut self, claimed: u32) {
@@ -227,7 +241,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         self.head = self.ring.cursor(start);
         self.scan = self.head;
         self.notified = start;
-        self.own.set(rx::TAKEN, start);
+        self.own.fixed().set(rx::TAKEN, start);
     }
 
     /// Puts an end without messages at a later position.
@@ -241,12 +255,12 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     /// the second one begins.
     pub fn retire(&mut self) -> bool {
         if self.stage == Stage::Waiting {
-            let nobody = self.tx.see(tx::LINK_EPOCH, Site::SeeLink) == 0;
+            let nobody = self.tx.fixed().see(tx::LINK_EPOCH, Site::SeeLink) == 0;
             if !nobody && !self.linked_to_us() {
                 self.stage = Stage::Retired;
                 return false;
             }
-            self.start_at(self.tx.get(tx::START));
+            self.start_at(self.tx.fixed().get(tx::START));
         }
         self.stage = Stage::Retired;
         // What it enqueued but had no time to notify is due now.
@@ -269,23 +283,23 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     /// Read the bell's value before.
     /// `bits` are all of [`crate::layout::waiting`] that hold from now on.
     pub fn announce_wait(&mut self, bits: u32) -> bool {
-        self.own.publish_then_look(rx::WAITING, bits, Site::SleepThenLook);
+        self.own.fixed().publish_then_look(rx::WAITING, bits, Site::SleepThenLook);
         self.ready_with::<true>()
     }
 
     /// Takes announcements back; `bits` are those that still hold.
     pub fn withdraw_wait(&mut self, bits: u32) {
-        self.own.set(rx::WAITING, bits);
+        self.own.fixed().set(rx::WAITING, bits);
     }
 
     /// Counts a wait that went to sleep.
     pub fn note_sleep(&mut self) {
-        self.own.count_one(rx::SLEPT);
+        self.own.fixed().count_one(rx::SLEPT);
     }
 
     /// The word in the sender's section that changes when it rings.
     pub fn bell(&self) -> PeerWords<'m> {
-        self.tx.part(tx::BELL, 1)
+        self.tx.fixed().part(tx::BELL, 1)
     }
 
     #[inline(always)]
@@ -321,17 +335,20 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     /// the last line of its payload, so that it comes over beside the announcement and not after it.
     #[inline(always)]
     fn bring_near(&self, index: u32) {
-        if self.last_bytes > self.shape.first_line_bytes() {
-            self.coherence.intend_read(self.tx.bytes_at(self.shape.payload(index) + self.last_bytes - 1, 1));
+        if C::HINTS && self.last_bytes > self.shape.first_line_bytes() {
+            self.coherence.intend_read(self.tx.all().address(self.shape.payload(index) + self.last_bytes - 1));
         }
     }
 
     /// In a stream: asks for the lines of a message some places ahead, which is probably announced already.
     #[inline(always)]
     fn bring_stream_near(&self) {
+        if !C::HINTS {
+            return;
+        }
         let ahead = self.head.index + AHEAD;
         let ahead = if ahead < self.ring.slots() { ahead } else { ahead % self.ring.slots() };
-        self.coherence.intend_read(self.tx.bytes_at(self.shape.slot(ahead) * 4, 4));
+        self.coherence.intend_read(self.tx.all().address(self.shape.slot(ahead) * 4));
         self.bring_near(ahead);
     }
 
@@ -357,7 +374,8 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     /// Takes note of notifications without a message; they cover whatever is announced by now.
     #[inline(always)]
     fn see_event<const LOOK: bool>(&mut self) -> bool {
-        let events = if LOOK { self.tx.look(tx::EVENTS) } else { self.tx.see(tx::EVENTS, Site::SeeTurn) };
+        let events =
+            if LOOK { self.tx.fixed().look(tx::EVENTS) } else { self.tx.fixed().see(tx::EVENTS, Site::SeeTurn) };
         if events == self.events_seen || self.stage != Stage::Open {
             return false;
         }
@@ -386,7 +404,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     #[inline(always)]
     fn load_turn<const LOOK: bool>(&self, at: Cursor) -> u32 {
         let word = self.shape.slot(at.index) + slot::TURN;
-        if LOOK { self.tx.look(word) } else { self.tx.see(word, Site::SeeTurn) }
+        if LOOK { self.tx.all().look(word) } else { self.tx.all().see(word, Site::SeeTurn) }
     }
 
     fn turn(&self, at: Cursor) -> u32 {
@@ -409,9 +427,14 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
             if !void {
                 return Ok(taken);
             }
-            let _ = self.free(taken, doorbell);
+            self.pass_over(&taken, doorbell);
         }
         Err(Error::Empty)
+    }
+
+    #[cold]
+    fn pass_over(&mut self, void: &Received<'m>, doorbell: &impl Doorbell) {
+        let _ = self.free_block(void.block, doorbell);
     }
 
     #[inline(always)]
@@ -419,11 +442,11 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         if !self.head.announced_by(self.turn(self.head)) {
             return Err(Error::Empty);
         }
-        let slot = self.shape.slot(self.head.index);
-        self.coherence.acquire(self.tx.bytes_at(slot * 4, 4), slot::PAYLOAD * 4);
-        let bytes = self.tx.get(slot + slot::LEN);
-        let mark = self.tx.get(slot + slot::BLOCK);
-        let stamp = self.tx.get(slot + slot::STAMP);
+        let slot = self.tx.all().part(self.shape.slot(self.head.index), slot::PAYLOAD);
+        if C::MANAGES_CACHES {
+            self.coherence.acquire(slot.bytes_at(0, slot::PAYLOAD * 4), slot::PAYLOAD * 4);
+        }
+        let (bytes, mark, stamp) = (slot.get(slot::LEN), slot.get(slot::BLOCK), slot.get(slot::STAMP));
         self.pass_head();
         let (block, epoch) = (mark & 0xffff, mark >> 16);
         let possible = block < self.ring.slots()
@@ -431,7 +454,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
             && epoch == self.sender.1 & 0xffff
             && !self.is_held(block);
         if !possible {
-            self.own.count_one(rx::REFUSED);
+            self.own.fixed().count_one(rx::REFUSED);
             return Err(Error::PeerFault);
         }
         self.mark_held(block, true);
@@ -440,14 +463,16 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         if self.run >= STREAM_MIN {
             self.bring_stream_near();
         }
-        self.own.count(rx::RECEIVED, rx::RECEIVED_HIGH, 1);
-        self.own.count(rx::BYTES, rx::BYTES_HIGH, bytes);
+        self.own.fixed().count(rx::RECEIVED, rx::RECEIVED_HIGH, 1);
+        self.own.fixed().count(rx::BYTES, rx::BYTES_HIGH, bytes);
         if stamp != 0 {
-            self.record_latency((clock.now_ns() as u32).wrapping_sub(stamp));
+            self.record_latency(latency_ns(clock.now_ns() as u32, stamp));
         }
         let first_byte = self.shape.payload(block);
-        self.coherence.acquire(self.tx.bytes_at(first_byte, bytes), bytes);
-        Ok(Received { payload: self.tx, first_byte, bytes, block, trusted: self.trusted })
+        if C::MANAGES_CACHES {
+            self.coherence.acquire(self.tx.all().bytes_at(first_byte, bytes), bytes);
+        }
+        Ok(Received { payload: self.tx.all(), first_byte, bytes, block, trusted: self.trusted })
     }
 
     #[inline(always)]
@@ -460,16 +485,18 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         if self.notified == passed {
             self.notified = next.position;
         }
-        self.own.publish(rx::TAKEN, next.position, Site::PublishReturn);
+        self.own.fixed().publish(rx::TAKEN, next.position, Site::PublishReturn);
     }
 
     /// Whether the message at the head lies before a re-initialisation by the sender.
     #[inline(always)]
     fn is_void(&mut self) -> bool {
-        let skip = self.tx.see(tx::SKIP, Site::SeeTurn);
-        if skip == self.skip_seen {
-            return false;
-        }
+        let skip = self.tx.fixed().see(tx::SKIP, Site::SeeTurn);
+        skip != self.skip_seen && self.lies_before(skip)
+    }
+
+    #[cold]
+    fn lies_before(&mut self, skip: u32) -> bool {
         let until = skip.wrapping_sub(1);
         let ahead = if self.ring.contains(until) { self.ring.distance(self.head.position, until) } else { 0 };
         if ahead == 0 || ahead > self.ring.slots() {
@@ -483,9 +510,9 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     ///
     /// # Errors
     /// The block itself, if it is not of this end.
-    #[inline(always)]
+    #[inline]
     pub fn free<'r>(&mut self, received: Received<'r>, doorbell: &impl Doorbell) -> Result<(), Received<'r>> {
-        let ours = core::ptr::eq(received.payload.bytes_at(0, 0), self.tx.bytes_at(0, 0));
+        let ours = core::ptr::eq(received.payload.address(0), self.tx.all().address(0));
         if ours && self.free_block(received.block, doorbell).is_ok() { Ok(()) } else { Err(received) }
     }
 
@@ -493,7 +520,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     ///
     /// # Errors
     /// [`Error::NotHeld`]; nothing was changed.
-    #[inline(always)]
+    #[inline]
     pub fn free_block(&mut self, block: u32, doorbell: &impl Doorbell) -> Result<(), Error> {
         if !self.is_held(block) {
             return Err(Error::NotHeld);
@@ -501,7 +528,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         self.mark_held(block, false);
         if self.stage == Stage::Open {
             let entry = self.returns.return_entry(block);
-            self.own.publish_return(rx::WORDS + self.returns.index, entry);
+            self.own.all().publish_return(rx::WORDS + self.returns.index, entry);
             self.returns = self.returns.next(self.ring);
             self.ring_if_waiting(doorbell);
         }
@@ -510,16 +537,16 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
 
     /// Tells the sender (seed 000, figure 4: the receiver notifies that it is done).
     pub fn notify(&mut self, doorbell: &impl Doorbell) {
-        self.own.advance_then_look(rx::EVENTS, Site::RaiseThenLook);
+        self.own.fixed().advance_then_look(rx::EVENTS, Site::RaiseThenLook);
         self.ring_if_waiting(doorbell);
     }
 
     /// Rings if the sender sleeps.
     #[inline(always)]
     pub fn ring_if_waiting(&self, doorbell: &impl Doorbell) {
-        let waiting = self.tx.look(tx::WAITING);
+        let waiting = self.tx.fixed().look(tx::WAITING);
         if waiting != 0 {
-            doorbell.ring(self.own.word(rx::BELL), waiting);
+            doorbell.ring(self.own.fixed().word(rx::BELL), waiting);
         }
     }
 
@@ -542,18 +569,18 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
 
     /// Address and length of a held block's payload by number, for an interface that hands out numbers.
     pub fn block_address(&self, block: u32) -> Option<*const u8> {
-        self.is_held(block).then(|| self.tx.bytes_at(self.shape.payload(block), self.shape.block_bytes))
+        self.is_held(block).then(|| self.tx.all().bytes_at(self.shape.payload(block), self.shape.block_bytes))
     }
 
     fn record_latency(&mut self, latency_ns: u32) {
         let bucket = rx::HISTOGRAM + histogram::FIRST_BUCKET + histogram::bucket(latency_ns);
-        self.own.count_one(bucket);
-        self.own.count_one(rx::HISTOGRAM + histogram::COUNT);
-        if latency_ns > self.own.get(rx::HISTOGRAM + histogram::MAX) {
-            self.own.set(rx::HISTOGRAM + histogram::MAX, latency_ns);
+        self.own.fixed().count_one(bucket);
+        self.own.fixed().count_one(rx::HISTOGRAM + histogram::COUNT);
+        if latency_ns > self.own.fixed().get(rx::HISTOGRAM + histogram::MAX) {
+            self.own.fixed().set(rx::HISTOGRAM + histogram::MAX, latency_ns);
         }
         if self.budget_ns != 0 && latency_ns > self.budget_ns {
-            self.own.count_one(rx::OVER_BUDGET);
+            self.own.fixed().count_one(rx::OVER_BUDGET);
         }
     }
 
@@ -568,6 +595,6 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         let word = &mut self.held.as_mut()[block as usize / 32];
         *word = (*word & !(1 << (block % 32))) | (u32::from(held) << (block % 32));
         self.held_count = if held { self.held_count + 1 } else { self.held_count - 1 };
-        self.own.set(rx::HELD, self.held_count);
+        self.own.fixed().set(rx::HELD, self.held_count);
     }
 }

@@ -14,12 +14,12 @@ use core::ptr::NonNull;
 use super::pool::{Entry, Pool};
 use super::{Cursor, REAP_MAX, Ring};
 use crate::error::Error;
-use crate::guarantee::{Filter, Regulator, Verdict};
+use crate::guarantee::{Filter, Filtering, Regulating, Regulator, Verdict};
 use crate::layout::{Shape, rx, slot, tx};
 use crate::plan::{Fifo, FilterRule};
 use crate::port::{Clock, Coherence, Doorbell};
 use crate::sync::Site;
-use crate::words::{OwnWords, PeerWords};
+use crate::words::{OwnEnd, OwnWords, PeerEnd, PeerWords};
 
 /// A block in the program's hands: exclusive memory of the channel's block size.
 ///
@@ -89,11 +89,12 @@ pub enum Notified {
     },
 }
 
-/// The sending end. `S` stores one [`Entry`] a block, `C` is the port's cache care.
+/// The sending end. `S` stores one [`Entry`] a block, `C` is the port's cache care; `F` and `R` are what it carries of the
+/// guarantees ([`crate::guarantee::lean`]).
 #[derive(Debug)]
-pub struct Sender<'m, S, C> {
-    own: OwnWords<'m>,
-    receiver: Option<PeerWords<'m>>,
+pub struct Sender<'m, S, C, F = Filter, R = Regulator> {
+    own: OwnEnd<'m, { tx::WORDS }>,
+    receiver: Option<PeerEnd<'m, { rx::WORDS }>>,
     began: bool,
     shape: Shape,
     ring: Ring,
@@ -102,9 +103,8 @@ pub struct Sender<'m, S, C> {
     tail: Cursor,
     returns: Cursor,
     pool: Pool<S>,
-    filter: Filter,
-    level_counts: bool,
-    regulator: Regulator,
+    filter: F,
+    regulator: R,
     sample_every: u32,
     until_sample: u32,
     samples: u32,
@@ -120,12 +120,58 @@ pub struct Sender<'m, S, C> {
 }
 
 impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
-    /// The end of `fifo` on fresh (zeroed) words of the own section. `entries` has one entry a block; `participant`
-    /// and `epoch` are our own.
+    /// The end of `fifo`, with filter and regulator; see [`Sender::carrying`].
     ///
     /// # Errors
-    /// [`Error::Plan`] if the words or the entries do not have the size that the plan gives.
-    pub fn new(
+    /// As there.
+    pub fn new(own: OwnWords<'m>, fifo: &Fifo<'_>, me: (u16, u32), entries: S, coherence: C) -> Result<Self, Error> {
+        Self::carrying(own, fifo, me, entries, coherence)
+    }
+}
+
+impl<'m, S, C, R> Sender<'m, S, C, Filter, R>
+where
+    S: AsMut<[Entry]> + AsRef<[Entry]>,
+    C: Coherence,
+    R: Regulating,
+{
+    /// A held-back notification was raised at this time by the port's own timer ([`tx::EVENTS`]); it covers all before.
+    pub fn note_raised(&mut self, at_ns: u64) {
+        self.filter.raised(at_ns);
+    }
+
+    /// Raises a held-back notification whose time has come; gives whether it did.
+    pub fn raise_if_due(&mut self, clock: &impl Clock, doorbell: &impl Doorbell) -> bool {
+        let due = self.filter.due(clock.now_ns());
+        if due {
+            self.raise(doorbell);
+        }
+        due
+    }
+
+    /// Replaces the filter (`mdcom_filter_set`). A notification that the old one held back is raised.
+    pub fn set_filter(&mut self, rule: FilterRule, doorbell: &impl Doorbell) {
+        self.filter = Filter::new(rule);
+        if self.unflagged.is_some() {
+            self.raise(doorbell);
+        }
+    }
+}
+
+impl<'m, S, C, F, R> Sender<'m, S, C, F, R>
+where
+    S: AsMut<[Entry]> + AsRef<[Entry]>,
+    C: Coherence,
+    F: Filtering,
+    R: Regulating,
+{
+    /// The end of `fifo` on fresh (zeroed) words of the own section. `entries` has one entry a block; `me` are our own
+    /// participant number and epoch.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] if the words or the entries do not have the size that the plan gives, or the plan asks for a
+    /// guarantee that this end does not carry.
+    pub fn carrying(
         own: OwnWords<'m>,
         fifo: &Fifo<'_>,
         (participant, epoch): (u16, u32),
@@ -137,9 +183,11 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         if !fits || entries.as_ref().len() != fifo.blocks as usize {
             return Err(Error::Plan);
         }
+        let filter = F::of(fifo.filter).ok_or(Error::Plan)?;
+        let regulator = R::of(fifo.regulation).ok_or(Error::Plan)?;
         let ring = Ring::new(fifo.blocks);
         Ok(Sender {
-            own,
+            own: OwnEnd::new(own),
             receiver: None,
             began: false,
             shape,
@@ -149,9 +197,8 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
             tail: ring.cursor(0),
             returns: ring.cursor(0),
             pool: Pool::new(entries),
-            filter: Filter::new(fifo.filter),
-            level_counts: fifo.filter.level > 0,
-            regulator: Regulator::new(fifo.regulation),
+            filter,
+            regulator,
             sample_every: fifo.sample_every,
             until_sample: 1,
             samples: 0,
@@ -186,11 +233,17 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         self.pool.held()
     }
 
+    /// [`Sender::queued`] after a look whether the receiver has begun, else it would be counted from the start.
+    fn queued_by_now(&mut self) -> u32 {
+        self.began::<false>();
+        self.queued()
+    }
+
     /// Messages enqueued and not yet dequeued, by the receiver's own claim.
     pub fn queued(&self) -> u32 {
         let from = match self.receiver {
-            Some(rx) if self.began => rx.get(rx::TAKEN),
-            _ => self.own.get(tx::START),
+            Some(rx) if self.began => rx.fixed().get(rx::TAKEN),
+            _ => self.own.fixed().get(tx::START),
         };
         if self.ring.contains(from) { self.ring.distance(from, self.tail.position).min(self.ring.slots()) } else { 0 }
     }
@@ -203,7 +256,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     pub fn allocate(&mut self) -> Result<Loan<'m>, Error> {
         let block = self.allocate_block()?;
         let bytes = self.shape.block_bytes;
-        let memory = self.own.bytes_at(self.shape.payload(block), bytes);
+        let memory = self.own.all().bytes_at(self.shape.payload(block), bytes);
         let memory = NonNull::new(memory).ok_or(Error::Plan)?;
         self.pool.lend(block);
         Ok(Loan { memory, bytes, block, lifetime: PhantomData })
@@ -216,7 +269,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
             self.prepare_reap();
         }
         let Some(block) = self.pool.take(self.slot_ahead()) else {
-            self.own.count_one(tx::EXHAUSTED);
+            self.own.fixed().count_one(tx::EXHAUSTED);
             self.note_depth();
             return Err(Error::NoBlock);
         };
@@ -230,6 +283,9 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     /// them.
     #[inline(always)]
     fn bring_near(&self, block: u32) {
+        if !C::HINTS {
+            return;
+        }
         self.intend_write(block);
         if self.pool.free() > AHEAD {
             let ahead = block + AHEAD;
@@ -240,16 +296,16 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     /// Asks for a block's first line and, by the length of the last message, its last one.
     #[inline(always)]
     fn intend_write(&self, block: u32) {
-        self.coherence.intend_write(self.own.bytes_at(self.shape.slot(block) * 4, 4));
+        self.coherence.intend_write(self.own.all().address(self.shape.slot(block) * 4));
         if self.last_bytes > self.shape.first_line_bytes() {
-            self.coherence.intend_write(self.own.bytes_at(self.shape.payload(block) + self.last_bytes - 1, 1));
+            self.coherence.intend_write(self.own.all().address(self.shape.payload(block) + self.last_bytes - 1));
         }
     }
 
     /// Address of a held block's memory; `None` if the program does not hold it.
     #[inline(always)]
     pub fn block_address(&self, block: u32) -> Option<*mut u8> {
-        self.pool.is_held(block).then(|| self.own.bytes_at(self.shape.payload(block), self.shape.block_bytes))
+        self.pool.is_held(block).then(|| self.own.all().bytes_at(self.shape.payload(block), self.shape.block_bytes))
     }
 
     /// Gives a block back unsent.
@@ -302,7 +358,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         if !self.regulator.is_none()
             && let Err(retry_ns) = self.regulator.admit(clock.now_ns(), bytes)
         {
-            self.own.count_one(tx::THROTTLED);
+            self.own.fixed().count_one(tx::THROTTLED);
             return Err(Error::Throttled { retry_ns });
         }
         self.pool.send(block, self.tail.position);
@@ -314,37 +370,43 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     #[cfg(all(test, not(loom)))]
     pub(super) fn jump_to(&mut self, position: u32) {
         self.tail = self.ring.cursor(position);
-        self.own.set(tx::TAIL, position);
+        self.own.fixed().set(tx::TAIL, position);
     }
 
     #[inline(always)]
     fn announce(&mut self, block: u32, bytes: u32, clock: &impl Clock) {
-        let payload = self.own.bytes_at(self.shape.payload(block), self.shape.block_bytes);
-        self.coherence.publish(payload, bytes);
-        let slot = self.shape.slot(self.tail.index);
+        if C::MANAGES_CACHES {
+            let payload = self.own.all().bytes_at(self.shape.payload(block), self.shape.block_bytes);
+            self.coherence.publish(payload, bytes);
+        }
+        let first = self.shape.slot(self.tail.index);
+        let slot = self.own.all().part(first, slot::PAYLOAD);
         let stamp = self.stamp(clock);
-        self.own.set(slot + slot::LEN, bytes);
-        self.own.set(slot + slot::BLOCK, block | (self.epoch << 16));
-        self.own.set(slot + slot::STAMP, stamp);
+        slot.set(slot::LEN, bytes);
+        slot.set(slot::BLOCK, block | (self.epoch << 16));
+        slot.set(slot::STAMP, stamp);
         let turn = self.tail.turn();
         self.tail = self.tail.next(self.ring);
         // Before the announcement: who learns how far a dead receiver got must find a tail that is not behind it.
-        self.own.set(tx::TAIL, self.tail.position);
-        self.own.publish(slot + slot::TURN, turn, Site::PublishTurn);
-        self.coherence.publish(self.own.bytes_at(slot * 4, slot::PAYLOAD * 4), slot::PAYLOAD * 4);
-        self.unflagged = Some((slot, turn));
+        self.own.fixed().set(tx::TAIL, self.tail.position);
+        slot.publish(slot::TURN, turn, Site::PublishTurn);
+        if C::MANAGES_CACHES {
+            self.coherence.publish(slot.bytes_at(0, slot::PAYLOAD * 4), slot::PAYLOAD * 4);
+        }
+        self.unflagged = Some((first, turn));
         self.last_bytes = bytes;
-        self.own.count(tx::SENT, tx::SENT_HIGH, 1);
-        self.own.count(tx::BYTES, tx::BYTES_HIGH, bytes);
+        self.own.fixed().count(tx::SENT, tx::SENT_HIGH, 1);
+        self.own.fixed().count(tx::BYTES, tx::BYTES_HIGH, bytes);
     }
 
     /// Asks that the receiver be told. The filter decides when.
     #[inline(always)]
     pub fn notify(&mut self, clock: &impl Clock, doorbell: &impl Doorbell) -> Notified {
         if !self.filter.is_each() {
-            let queued = if self.level_counts { self.queued() } else { 0 };
+            // A receiver that has begun meanwhile says how far it is; without a look we would count from the start.
+            let queued = if self.filter.counts_queued() { self.queued_by_now() } else { 0 };
             if let Verdict::Hold { latest_at_ns } = self.filter.offer(clock.now_ns(), queued) {
-                self.own.count_one(tx::SUPPRESSED);
+                self.own.fixed().count_one(tx::SUPPRESSED);
                 return Notified::Held { latest_at_ns };
             }
         }
@@ -352,29 +414,17 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         Notified::Raised
     }
 
-    /// A held-back notification was raised at this time by the port's own timer ([`tx::EVENTS`]); it covers all before.
-    pub fn note_raised(&mut self, at_ns: u64) {
-        self.filter.raised(at_ns);
-    }
-
-    /// Raises a held-back notification whose time has come; gives whether it did.
-    pub fn raise_if_due(&mut self, clock: &impl Clock, doorbell: &impl Doorbell) -> bool {
-        let due = self.filter.due(clock.now_ns());
-        if due {
-            self.raise(doorbell);
-        }
-        due
-    }
-
     #[inline(always)]
     fn raise(&mut self, doorbell: &impl Doorbell) {
-        self.own.count_one(tx::RAISED);
+        self.own.fixed().count_one(tx::RAISED);
         match self.unflagged.take() {
             Some((slot, turn)) => {
-                self.own.publish_polled_then_look(slot + slot::TURN, turn | 1, Site::RaiseThenLook);
-                self.coherence.publish(self.own.bytes_at(slot * 4, 4), 4);
+                self.own.all().publish_polled_then_look(slot + slot::TURN, turn | 1, Site::RaiseThenLook);
+                if C::MANAGES_CACHES {
+                    self.coherence.publish(self.own.all().bytes_at(slot * 4, 4), 4);
+                }
             }
-            None => self.own.advance_then_look(tx::EVENTS, Site::RaiseThenLook),
+            None => self.own.fixed().advance_then_look(tx::EVENTS, Site::RaiseThenLook),
         }
         self.ring_if_waiting(doorbell);
     }
@@ -383,19 +433,10 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     #[inline(always)]
     pub fn ring_if_waiting(&self, doorbell: &impl Doorbell) {
         if let Some(rx) = self.receiver {
-            let waiting = rx.look(rx::WAITING);
+            let waiting = rx.fixed().look(rx::WAITING);
             if waiting != 0 {
-                doorbell.ring(self.own.word(tx::BELL), waiting);
+                doorbell.ring(self.own.fixed().word(tx::BELL), waiting);
             }
-        }
-    }
-
-    /// Replaces the filter (`mdcom_filter_set`). A notification that the old one held back is raised.
-    pub fn set_filter(&mut self, rule: FilterRule, doorbell: &impl Doorbell) {
-        self.filter = Filter::new(rule);
-        self.level_counts = rule.level > 0;
-        if self.unflagged.is_some() {
-            self.raise(doorbell);
         }
     }
 
@@ -404,7 +445,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     /// are void and come back as the receiver passes them. Gives how many blocks the program had held.
     pub fn reset(&mut self, doorbell: &impl Doorbell) -> u32 {
         let held = self.pool.recall();
-        self.own.set(tx::SKIP, self.tail.position + 1);
+        self.own.fixed().set(tx::SKIP, self.tail.position + 1);
         self.unflagged = None;
         self.raise(doorbell);
         self.account();
@@ -418,12 +459,12 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         let (ring, tail) = (self.ring, self.tail.position);
         let queued = ring.distance(start, tail);
         let reclaimed = self.pool.reclaim(|position| ring.distance(position, tail) > queued);
-        let dropped = self.own.get(tx::DROPPED);
+        let dropped = self.own.fixed().get(tx::DROPPED);
         let abandoned = reclaimed.saturating_sub(dropped.wrapping_sub(self.dropped_seen));
         self.dropped_seen = dropped;
-        self.own.set(tx::ABANDONED, self.own.get(tx::ABANDONED).wrapping_add(abandoned));
+        self.own.fixed().set(tx::ABANDONED, self.own.fixed().get(tx::ABANDONED).wrapping_add(abandoned));
         self.account();
-        self.receiver = receiver;
+        self.receiver = receiver.map(PeerEnd::new);
         self.began = false;
         self.returns = ring.cursor(0);
         self.events_seen = 0;
@@ -440,18 +481,18 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
     /// Read the bell's value before.
     /// `bits` are all of [`crate::layout::waiting`] that hold from now on.
     pub fn announce_wait(&mut self, bits: u32) -> SenderReady {
-        self.own.publish_then_look(tx::WAITING, bits, Site::SleepThenLook);
+        self.own.fixed().publish_then_look(tx::WAITING, bits, Site::SleepThenLook);
         self.poll_with::<true>()
     }
 
     /// Takes announcements back; `bits` are those that still hold.
     pub fn withdraw_wait(&mut self, bits: u32) {
-        self.own.set(tx::WAITING, bits);
+        self.own.fixed().set(tx::WAITING, bits);
     }
 
     /// The word in the receiver's section that changes when it rings; `None` without a receiver.
     pub fn bell(&self) -> Option<PeerWords<'m>> {
-        self.receiver.map(|rx| rx.part(rx::BELL, 1))
+        self.receiver.map(|rx| rx.fixed().part(rx::BELL, 1))
     }
 
     fn poll_with<const LOOK: bool>(&mut self) -> SenderReady {
@@ -459,7 +500,8 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
             self.reap::<LOOK>(REAP_MAX);
         }
         let began = self.began::<LOOK>();
-        let events = self.receiver.filter(|_| began).map_or(self.events_seen, |rx| load::<LOOK>(&rx, rx::EVENTS));
+        let events =
+            self.receiver.filter(|_| began).map_or(self.events_seen, |rx| load::<LOOK>(rx.fixed(), rx::EVENTS));
         self.event_pending |= events != self.events_seen;
         self.events_seen = events;
         SenderReady { block: self.pool.free() > 0, event: self.event_pending }
@@ -491,12 +533,12 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
             return;
         }
         for _ in 0..most {
-            let Some(block) = self.returns.returned_by(load::<LOOK>(&rx, rx::WORDS + self.returns.index)) else {
+            let Some(block) = self.returns.returned_by(load::<LOOK>(rx.all(), rx::WORDS + self.returns.index)) else {
                 return;
             };
             self.returns = self.returns.next(self.ring);
             if !self.pool.returned(block) {
-                self.own.advance(tx::REFUSED, 1);
+                self.own.fixed().advance(tx::REFUSED, 1);
             }
         }
     }
@@ -507,8 +549,9 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
         if !self.began
             && let Some(rx) = self.receiver
         {
-            let epoch = if LOOK { rx.look(rx::LINK_EPOCH) } else { rx.see(rx::LINK_EPOCH, Site::SeeBegin) };
-            self.began = epoch == self.epoch && rx.get(rx::LINK_PARTICIPANT) == u32::from(self.participant);
+            let epoch =
+                if LOOK { rx.fixed().look(rx::LINK_EPOCH) } else { rx.fixed().see(rx::LINK_EPOCH, Site::SeeBegin) };
+            self.began = epoch == self.epoch && rx.fixed().get(rx::LINK_PARTICIPANT) == u32::from(self.participant);
         }
         self.began
     }
@@ -522,21 +565,21 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
 
     #[inline(always)]
     fn account(&self) {
-        self.own.set(tx::IN_USE, self.pool.blocks() - self.pool.free());
+        self.own.fixed().set(tx::IN_USE, self.pool.blocks() - self.pool.free());
     }
 
     fn note_depth(&self) {
         let queued = self.queued();
-        if queued > self.own.get(tx::HIGH_WATER) {
-            self.own.set(tx::HIGH_WATER, queued);
+        if queued > self.own.fixed().get(tx::HIGH_WATER) {
+            self.own.fixed().set(tx::HIGH_WATER, queued);
         }
     }
 
     #[inline(always)]
     fn take_loan(&mut self, loan: &Loan<'_>) -> bool {
-        let home = (loan.block < self.ring.slots())
-            .then(|| self.own.bytes_at(self.shape.payload(loan.block), self.shape.block_bytes));
-        home.is_some_and(|home| core::ptr::eq(home, loan.memory.as_ptr())) && self.pool.take_loan(loan.block)
+        loan.block < self.ring.slots()
+            && core::ptr::eq(self.own.all().address(self.shape.payload(loan.block)), loan.memory.as_ptr())
+            && self.pool.take_loan(loan.block)
     }
 
     /// The send time for every [`Fifo::sample_every`]-th message, else 0.
@@ -560,7 +603,7 @@ impl<'m, S: AsMut<[Entry]> + AsRef<[Entry]>, C: Coherence> Sender<'m, S, C> {
 
 /// A receiver's word, plainly or as the look after an announcement.
 #[inline(always)]
-fn load<const LOOK: bool>(rx: &PeerWords<'_>, index: u32) -> u32 {
+fn load<const LOOK: bool>(rx: PeerWords<'_>, index: u32) -> u32 {
     if LOOK { rx.look(index) } else { rx.see(index, Site::SeeReturn) }
 }
 

@@ -32,7 +32,7 @@ pub fn end_link(
     start: u32,
     on_restart: OnRestart,
 ) -> u32 {
-    let taken = rx.and_then(|rx| taken_by(rx, me)).unwrap_or(start);
+    let taken = rx.and_then(|rx| reached(rx, me)).unwrap_or(start);
     let tail = tx.get(tx::TAIL);
     let plausible = ring.contains(taken) && ring.distance(taken, tail) <= ring.slots();
     let next = match on_restart {
@@ -50,8 +50,8 @@ pub fn end_link(
     next
 }
 
-/// How far a receiver got in its session with us, if it ever began one.
-fn taken_by(rx: PeerWords<'_>, (participant, epoch): (u16, u32)) -> Option<u32> {
+/// How far a receiver got in its session with us (participant and epoch), if it ever began one.
+pub fn reached(rx: PeerWords<'_>, (participant, epoch): (u16, u32)) -> Option<u32> {
     let began =
         rx.see(rx::LINK_EPOCH, Site::SeeBegin) == epoch && rx.get(rx::LINK_PARTICIPANT) == u32::from(participant);
     began.then(|| rx.see(rx::TAKEN, Site::SeeReturn))

@@ -11,10 +11,12 @@
 //! What it does not do: protect itself against several threads; the owner of a channel end holds one of each.
 
 pub mod filter;
+pub mod lean;
 pub mod priority;
 pub mod regulator;
 
 pub use filter::{Filter, Verdict};
+pub use lean::{Each, Filtering, Regulating, Unregulated};
 pub use priority::{Priority, Schedule};
 pub use regulator::Regulator;
 

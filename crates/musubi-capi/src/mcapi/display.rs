@@ -1,0 +1,60 @@
+//! For people: names of statuses, what the library reports, what a node looks like.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use super::node::bound;
+use super::status::name_of;
+
+/// `mcapi_set_debug_level`.
+static LEVEL: AtomicI32 = AtomicI32::new(0);
+
+/// Reports to the standard error, if the program asked for that much.
+pub(crate) fn say(level: i32, text: impl FnOnce() -> String) {
+    if LEVEL.load(Ordering::Relaxed) >= level {
+        eprintln!("musubi: {}", text());
+    }
+}
+
+/// The name of a status; NULL, and an empty text, for what is none.
+///
+/// # Safety
+/// `status_message` is NULL or room for `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcapi_display_status(status: u32, status_message: *mut c_char, size: usize) -> *mut c_char {
+    if status_message.is_null() || size == 0 {
+        return std::ptr::null_mut();
+    }
+    let name = name_of(status).map_or(&[][..], |name| name.to_bytes());
+    let length = name.len().min(size - 1);
+    // SAFETY: the caller's promise: there is room for so many and the NUL; the name is ours.
+    unsafe { std::ptr::copy_nonoverlapping(name.as_ptr().cast(), status_message, length) };
+    let end = status_message.wrapping_add(length);
+    // SAFETY: as before: what is left of the room, at least one byte. All of it, for programs that look at the last one.
+    unsafe { end.write_bytes(0, size - length) };
+    if name.is_empty() { std::ptr::null_mut() } else { status_message }
+}
+
+/// How much the library reports to the standard error: 0 nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcapi_set_debug_level(level: c_int) {
+    LEVEL.store(level, Ordering::Relaxed);
+}
+
+/// Shows the caller's node on the standard error. The argument is for programs written for others.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcapi_display_state(_handle: *mut c_void) {
+    // Without a node there is nothing to show; a closed standard error is no reason to fail.
+    let _ = catch_unwind(|| {
+        bound(|bound| {
+            let engines = bound.with(|engine, _| Ok(engine.requests()))?;
+            let (pending, held) = (bound.requests().pending(), bound.held().len());
+            eprintln!(
+                "musubi: node {}: {pending} requests pending, {engines} in the engine, {held} packets in hand",
+                bound.node.id()
+            );
+            Ok(())
+        })
+    });
+}

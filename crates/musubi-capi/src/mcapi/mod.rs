@@ -1,0 +1,25 @@
+//! MCAPI 2.015: include/mcapi.h over the nodes of `musubi-transport`.
+//!
+//! What you may rely on: docs/mcapi-conformance.md says which status is for what. NULL never crashes, no panic crosses
+//! into C, and a thread without a node hears so before anything else.
+//!
+//! How it works: [`node`] finds the calling thread's node; each function does one thing with its engine under its lock,
+//! or waits, which means trying again whenever the engine's changes moved. [`requests`] is what `mcapi_request_t` names.
+//! The thread that waits drives the links itself; nothing here has a thread of its own.
+//!
+//! What it does not do: know shared memory from TCP.
+
+mod channels;
+mod display;
+mod endpoints;
+mod give;
+mod held;
+mod messages;
+mod node;
+pub mod nodes;
+mod packets;
+pub mod requests;
+mod scalars;
+mod sent;
+pub mod status;
+mod waiting;

@@ -1,0 +1,293 @@
+//! FIFO channels of C tasks.
+//!
+//! What you may rely on: a call is inside the monitor and leaves it only while it rests; then other tasks may use the
+//! same channel. No call allocates.
+//!
+//! How it works: [`with`] finds the end, which its first use opens. A call that has to wait does so in the end itself,
+//! whose board leaves the monitor meanwhile. One task at a time waits so at a channel, as an end announces one sleeper;
+//! others at the same channel look once a millisecond.
+
+use core::cell::{Cell, UnsafeCell};
+use core::ffi::c_int;
+
+use musubi_core::Error;
+use musubi_core::endpoint::{Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::plan::FilterRule;
+
+use super::failure::Failure;
+use super::held::{Held, Table};
+use super::{CHANNELS_MAX, Node, session};
+use crate::abi::Usage;
+use crate::status::Status;
+
+/// What the channels share. Used inside the monitor only.
+struct Desk {
+    held: UnsafeCell<Table>,
+    /// Channels at which a task waits.
+    waited_for: [Cell<bool>; CHANNELS_MAX],
+}
+
+// SAFETY: used inside the monitor only, so by one task at a time.
+unsafe impl Sync for Desk {}
+
+static DESK: Desk =
+    Desk { held: UnsafeCell::new(Table::new()), waited_for: [const { Cell::new(false) }; CHANNELS_MAX] };
+
+/// Calls `by` with the table of blocks. It must not rest.
+fn table<R>(by: impl FnOnce(&mut Table) -> R) -> R {
+    // SAFETY: inside the monitor, and `by` neither leaves it nor calls this function.
+    by(unsafe { &mut *DESK.held.get() })
+}
+
+/// An open channel.
+#[derive(Clone, Copy)]
+pub(crate) struct Channel {
+    number: u16,
+    block_bytes: u32,
+    /// The filter of the description.
+    filter: FilterRule,
+    end: End,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Sending(&'static dyn SendingEnd),
+    Receiving(&'static dyn ReceivingEnd),
+}
+
+/// Where a block is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    pub(crate) address: *mut u8,
+    pub(crate) bytes: u32,
+}
+
+/// Calls `by` with the channel, which is opened if it is not.
+pub(crate) fn with<R>(ch: u32, by: impl FnOnce(&Channel) -> Result<R, Failure>) -> Result<R, Failure> {
+    session::with(|node| by(&open(node, ch)?))
+}
+
+fn open(node: &'static dyn Node, ch: u32) -> Result<Channel, Failure> {
+    let number = u16::try_from(ch).map_err(|_| Status::Channel)?;
+    let fifo = node.plan().fifos.get(usize::from(number)).ok_or(Status::Channel)?;
+    if usize::from(number) >= CHANNELS_MAX {
+        return Err(Failure::saying(Status::System, c"the image has no room for channels of this number"));
+    }
+    let end = match node.domain() {
+        domain if domain == fifo.from => End::Sending(node.sending(number)?),
+        domain if domain == fifo.to => End::Receiving(node.receiving(number)?),
+        _ => return Err(Status::Channel.into()),
+    };
+    Ok(Channel { number, block_bytes: fifo.block_bytes, filter: fifo.filter, end })
+}
+
+/// `mdcom_fifoch_alloc`.
+pub(crate) fn allocate(ch: u32, timeout_ns: u64) -> Result<u64, Failure> {
+    until(ch, timeout_ns, Channel::allocate)
+}
+
+/// `mdcom_fifoch_wait`.
+pub(crate) fn wait(ch: u32, timeout_ns: u64) -> Result<(), Failure> {
+    until(ch, timeout_ns, |channel, deadline| {
+        match channel.end {
+            End::Sending(end) => end.wait(deadline),
+            End::Receiving(end) => end.wait(deadline),
+        }
+        .map_err(Failure::from)
+    })
+}
+
+/// Calls `attempt` until it has a result or the time is over.
+fn until<R>(
+    ch: u32,
+    timeout_ns: u64,
+    attempt: impl Fn(&Channel, Deadline) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    session::with_rest(|node| {
+        let channel = open(node, ch)?;
+        if timeout_ns == 0 {
+            return attempt(&channel, Deadline::Poll);
+        }
+        let deadline_ns = session::deadline_ns(node, timeout_ns);
+        loop {
+            match channel.attempt_once(node, deadline_ns, &attempt) {
+                Err(failure) if matches!(failure.status, Status::NoBlock | Status::Timeout) => {}
+                done => return done,
+            }
+            session::check()?;
+            if node.now_ns() >= deadline_ns {
+                return Err(Status::Timeout.into());
+            }
+        }
+    })
+}
+
+/// Forgets every block: their memory is about to be given up with the attachment.
+pub(super) fn forget_all() {
+    table(|table| *table = Table::new());
+}
+
+impl Channel {
+    /// One slice of a wait: in the end, or beside it if another task waits there.
+    fn attempt_once<R>(
+        &self,
+        node: &'static dyn Node,
+        deadline_ns: u64,
+        attempt: &impl Fn(&Channel, Deadline) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let turn = &DESK.waited_for[usize::from(self.number)];
+        if turn.get() {
+            let result = attempt(self, Deadline::Poll);
+            if result.is_err() {
+                session::look_later(node, deadline_ns);
+            }
+            return result;
+        }
+        turn.set(true);
+        let result = attempt(self, session::slice(node, deadline_ns));
+        turn.set(false);
+        result
+    }
+
+    fn sending(&self) -> Result<&'static dyn SendingEnd, Failure> {
+        match self.end {
+            End::Sending(end) => Ok(end),
+            End::Receiving(_) => Err(Status::Side.into()),
+        }
+    }
+
+    fn receiving(&self) -> Result<&'static dyn ReceivingEnd, Failure> {
+        match self.end {
+            End::Receiving(end) => Ok(end),
+            End::Sending(_) => Err(Status::Side.into()),
+        }
+    }
+
+    fn allocate(&self, deadline: Deadline) -> Result<u64, Failure> {
+        let end = self.sending()?;
+        let loan = end.allocate(deadline)?;
+        // The table is asked now, as other tasks used it while this one rested.
+        table(|table| table.put(self.number, Held::Loan(loan))).map_err(|held| self.no_room(held))
+    }
+
+    /// Gives a block back that finds no place in the table.
+    fn no_room(&self, held: Held) -> Failure {
+        self.give_back(held);
+        Failure::saying(Status::System, c"C tasks have too many blocks in hand")
+    }
+
+    fn give_back(&self, held: Held) {
+        // It came from this very end, so it cannot be refused.
+        match (self.end, held) {
+            (End::Sending(end), Held::Loan(loan)) => drop(end.free(loan)),
+            (End::Receiving(end), Held::Received(received)) => drop(end.free(received)),
+            _ => {}
+        }
+    }
+
+    /// Gives a block back at either side.
+    pub(crate) fn free(&self, name: u64) -> Result<(), Failure> {
+        let held = table(|table| table.take(self.number, name)).ok_or(Status::Block)?;
+        self.give_back(held);
+        if matches!(self.end, End::Sending(_)) {
+            // A task of this image may wait for just this block; the receiver does not tell it.
+            wake();
+        }
+        Ok(())
+    }
+
+    /// Where the block of this name is.
+    pub(crate) fn held(&self, name: u64) -> Result<Memory, Failure> {
+        let memory = table(|table| table.memory(self.number, name));
+        let (address, bytes) = memory.ok_or(Status::Block)?;
+        Ok(Memory { address, bytes })
+    }
+
+    /// Sends a block with this many bytes; `None`: all of it.
+    pub(crate) fn enqueue(&self, name: u64, bytes: Option<usize>) -> Result<(), Failure> {
+        let end = self.sending()?;
+        let memory = self.held(name)?;
+        let bytes = bytes.map_or(Ok(memory.bytes), |bytes| u32::try_from(bytes).map_err(|_| Error::TooLong))?;
+        match table(|table| table.take(self.number, name)) {
+            Some(Held::Loan(loan)) => end.enqueue(loan, bytes).map_err(|(error, loan)| {
+                table(|table| table.put_back(name, Held::Loan(loan)));
+                error.into()
+            }),
+            _ => Err(Status::Internal.into()),
+        }
+    }
+
+    /// The next message's block and bytes.
+    pub(crate) fn dequeue(&self) -> Result<(u64, u32), Failure> {
+        let end = self.receiving()?;
+        if !table(|table| table.has_room()) {
+            return Err(Failure::saying(Status::System, c"C tasks have too many blocks in hand"));
+        }
+        let received = end.dequeue()?;
+        let bytes = received.len();
+        let name = table(|table| table.put(self.number, Held::Received(received)));
+        Ok((name.map_err(|held| self.no_room(held))?, bytes))
+    }
+
+    /// Tells the other side.
+    pub(crate) fn notify(&self) {
+        match self.end {
+            // Whether the filter holds it back is not the caller's to know.
+            End::Sending(end) => drop(end.notify()),
+            End::Receiving(end) => end.notify(),
+        }
+    }
+
+    /// Replaces the filter; `None`: by that of the description.
+    pub(crate) fn set_filter(&self, rule: Option<FilterRule>) -> Result<(), Failure> {
+        self.sending()?.set_filter(rule.unwrap_or(self.filter));
+        Ok(())
+    }
+
+    /// `mdcom_fifoch_init`.
+    pub(crate) fn reset(&self) {
+        while let Some(held) = table(|table| table.take_any(self.number)) {
+            self.give_back(held);
+        }
+        match self.end {
+            End::Sending(end) => {
+                end.set_filter(self.filter);
+                end.reset();
+            }
+            End::Receiving(end) => end.reset(),
+        }
+        wake();
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let usage = match self.end {
+            End::Sending(end) => end.usage(),
+            End::Receiving(end) => end.usage(),
+        };
+        Usage {
+            blocks: usage.blocks,
+            block_bytes: self.block_bytes,
+            free: usage.free,
+            queued: usage.queued,
+            held: usage.held,
+            connected: u32::from(usage.connected),
+        }
+    }
+
+    /// There is none.
+    pub(crate) fn event_fd(&self) -> Result<c_int, Failure> {
+        Err(Failure::saying(Status::System, c"this target has no descriptors"))
+    }
+
+    /// Likewise.
+    pub(crate) fn arm(&self) -> Result<u32, Failure> {
+        Err(Failure::saying(Status::System, c"this target has no descriptors"))
+    }
+}
+
+/// Makes tasks that rest look again.
+fn wake() {
+    if let Some(system) = session::system() {
+        system.wake();
+    }
+}

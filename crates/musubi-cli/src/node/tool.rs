@@ -1,0 +1,193 @@
+//! The command as a node: which number it has, and how it asks others.
+//!
+//! How it works: a described system keeps numbers for tools, some that reach nodes by shared memory and some by TCP
+//! ([`musubi_transport::limits::TOOL_NODES`]); the first free one is taken. In a system without a description every number
+//! is an ordinary one, and the highest free one is taken. Requests are waited for in slices, so that Ctrl-C is seen.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use musubi_linux::Deadline;
+use musubi_linux::clock::now_ns;
+use musubi_transport::engine::{Engine, Outcome, RequestId};
+use musubi_transport::limits::{TOOL_DOMAIN, TOOL_NODE_TCP, TOOL_NODES};
+use musubi_transport::runtime::{Block, Hub, Node, Options};
+use musubi_transport::tcp;
+use musubi_transport::topology::Topology;
+use musubi_transport::{Error, NodeId};
+
+use crate::failure::Failure;
+
+/// Longest wait before the signals are looked at, in nanoseconds.
+const SLICE_NS: u64 = 50_000_000;
+
+/// How nodes are reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Way {
+    /// Shared memory of this machine
+    Shm,
+    /// TCP
+    Tcp,
+}
+
+impl Way {
+    /// Both, in the order in which they are tried.
+    pub const ALL: [Way; 2] = [Way::Shm, Way::Tcp];
+
+    /// As it is written in descriptions.
+    pub fn word(self) -> &'static str {
+        match self {
+            Way::Shm => "shm",
+            Way::Tcp => "tcp",
+        }
+    }
+
+    /// The ways that lead to a node.
+    pub fn to(topology: &Topology, node: NodeId) -> Vec<Way> {
+        let Some(place) = topology.nodes.get(&node) else { return vec![Way::Shm] };
+        let has = |way: &Way| match way {
+            Way::Shm => place.shared_memory.is_some(),
+            Way::Tcp => place.tcp.is_some(),
+        };
+        Way::ALL.into_iter().filter(has).collect()
+    }
+}
+
+/// A node that asks others.
+pub struct Tool {
+    /// The ways that it reaches others.
+    pub way: Way,
+    node: Node,
+}
+
+/// A question that has been asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Question(RequestId);
+
+impl Tool {
+    /// Starts the first of the nodes that are kept for this way and are free.
+    ///
+    /// # Errors
+    /// None is free, or nodes cannot start here.
+    pub fn start(topology: &Arc<Topology>, way: Way) -> anyhow::Result<Tool> {
+        for number in numbers(topology, way) {
+            let me = NodeId::new(TOOL_DOMAIN, number).context("the numbers of tools are within the limits")?;
+            match Node::start(Arc::clone(topology), me, Options::default()) {
+                Ok(node) => return Ok(Tool { way, node }),
+                Err(Error::NodeInitialized) => {}
+                Err(error) => return Err(why_not(topology, me, way, error)),
+            }
+        }
+        anyhow::bail!("all nodes that are kept for tools are running already")
+    }
+
+    /// Asks for so many bytes to be sent back.
+    ///
+    /// # Errors
+    /// As [`Engine::ping`].
+    pub fn ping(&self, peer: NodeId, bytes: usize) -> Result<Question, Error> {
+        self.ask(|engine, hub| engine.ping(now_ns(), peer, bytes, hub))
+    }
+
+    /// Asks for a part of its picture.
+    ///
+    /// # Errors
+    /// As [`Engine::inspect`].
+    pub fn inspect(&self, peer: NodeId, part: u32) -> Result<Question, Error> {
+        self.ask(|engine, hub| engine.inspect(peer, part, hub))
+    }
+
+    /// The node that we are.
+    pub fn id(&self) -> NodeId {
+        self.node.id()
+    }
+
+    fn ask(
+        &self,
+        question: impl FnOnce(&mut Engine<Block>, &mut Hub) -> Result<RequestId, Error>,
+    ) -> Result<Question, Error> {
+        self.node.with(question)?.map(Question)
+    }
+
+    /// Waits for the answer to a question until an instant of [`now_ns`], or until `interrupted`; a question without an
+    /// answer is taken back and gives `None`.
+    ///
+    /// # Errors
+    /// Why the node, or this one, could not answer.
+    pub fn answer(
+        &self,
+        question: Question,
+        until_ns: u64,
+        interrupted: &AtomicBool,
+    ) -> Result<Option<Outcome<Block>>, Error> {
+        loop {
+            let slice = Deadline::At(until_ns.min(now_ns() + SLICE_NS));
+            let answer = self.node.wait_for(slice, |engine, _| engine.take_outcome(question.0).transpose());
+            match answer {
+                Ok(outcome) => return outcome?.map(Some),
+                Err(Error::Timeout) if now_ns() >= until_ns || interrupted.load(Ordering::Relaxed) => break,
+                Err(Error::Timeout) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.node.with(|engine, hub| engine.drop_request(question.0, hub))?;
+        Ok(None)
+    }
+}
+
+/// Why a tool cannot start; where its links over TCP are in the way, what exactly.
+fn why_not(topology: &Arc<Topology>, me: NodeId, way: Way, error: Error) -> anyhow::Error {
+    let what = format!("this command cannot be node {me} of the system");
+    let obstacle = if way == Way::Tcp { tcp::obstacle(topology, me) } else { None };
+    match obstacle {
+        Some(tcp::Error::Keys(why)) => {
+            let help = format!("it needs a certificate of its own: `musubi keys issue {me}`, where the authority is");
+            Failure::new(format!("{what}: {why}"), help).into()
+        }
+        Some(why) => anyhow::Error::new(why).context(what),
+        None => anyhow::Error::new(error).context(what),
+    }
+}
+
+fn numbers(topology: &Topology, way: Way) -> Vec<u32> {
+    match (topology.nodes.is_empty(), way) {
+        (true, _) => TOOL_NODES.rev().collect(),
+        (false, Way::Shm) => (*TOOL_NODES.start()..TOOL_NODE_TCP).collect(),
+        (false, Way::Tcp) => (TOOL_NODE_TCP..=*TOOL_NODES.end()).collect(),
+    }
+}
+
+/// Sleeps until an instant of [`now_ns`], or until `interrupted`.
+pub fn sleep_until(instant_ns: u64, interrupted: &AtomicBool) {
+    loop {
+        let left_ns = instant_ns.saturating_sub(now_ns());
+        if left_ns == 0 || interrupted.load(Ordering::Relaxed) {
+            return;
+        }
+        std::thread::sleep(Duration::from_nanos(left_ns.min(SLICE_NS)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use musubi_transport::topology::Place;
+
+    use super::*;
+
+    #[test]
+    fn a_way_is_tried_only_where_there_is_one() {
+        let mut topology = Topology::single_machine();
+        let id = |node| NodeId::new(0, node).unwrap();
+        assert_eq!(Way::to(&topology, id(1)), [Way::Shm]);
+        let tcp = Some("h:1".to_owned());
+        topology.nodes.insert(id(1), Place { tcp: tcp.clone(), ..Place::default() });
+        topology.nodes.insert(id(2), Place { tcp, shared_memory: Some(String::new()), ..Place::default() });
+        assert_eq!(Way::to(&topology, id(1)), [Way::Tcp]);
+        assert_eq!(Way::to(&topology, id(2)), Way::ALL);
+        assert!(Way::ALL.iter().all(|way| {
+            numbers(&topology, *way).iter().all(|number| NodeId::new(TOOL_DOMAIN, *number).unwrap().is_tool())
+        }));
+    }
+}

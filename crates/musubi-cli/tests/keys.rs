@@ -1,0 +1,74 @@
+//! `musubi keys`.
+
+#[allow(dead_code)]
+mod command;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use command::{expect, musubi, text};
+
+const DESCRIPTION: &str = r#"[system]
+name = "line"
+[network]
+keys = "secrets"
+[[node]]
+domain = 0
+node = 1
+name = "control"
+at = ["shm", "tcp://10.0.0.7:7400"]
+[[node]]
+domain = 0
+node = 2
+[[node]]
+domain = 1
+node = 1
+at = "tcp://10.0.0.8:7400"
+"#;
+
+#[track_caller]
+fn keys(directory: &Path, arguments: &[&str], code: i32) -> String {
+    let mut command = musubi(&["keys"]);
+    command.args(arguments).env("MUSUBI_SYSTEM", directory.join("line.toml"));
+    let output = expect(&mut command, code);
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+#[test]
+fn an_authority_issues_and_its_certificates_are_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("line.toml"), DESCRIPTION).unwrap();
+    let at = |name: &str| directory.path().join("secrets").join(name);
+    assert!(keys(directory.path(), &["issue", "--all"], 1).contains("no usable authority"));
+    keys(directory.path(), &["init"], 0);
+    assert!(keys(directory.path(), &["init"], 1).contains("exists\nhelp: --force"));
+    assert!(keys(directory.path(), &["show"], 0).contains("no certificates"));
+    keys(directory.path(), &["issue", "--all", "--days", "30"], 0);
+    assert!(["control.crt", "control.key", "1-1.crt", "1-1.key"].iter().all(|name| at(name).exists()));
+    assert!(!at("0-2.crt").exists());
+    assert_eq!(std::fs::metadata(at("control.key")).unwrap().permissions().mode() & 0o077, 0);
+    keys(directory.path(), &["issue", "31:1016"], 0);
+    let shown = keys(directory.path(), &["show"], 0);
+    assert!(shown.contains("control.crt: node 0:1 of line, valid until "), "{shown}");
+    assert!(shown.contains("31-1016.crt: node 31:1016 of line"), "{shown}");
+    // What an earlier authority issued is worth nothing.
+    keys(directory.path(), &["init", "--force"], 0);
+    assert!(keys(directory.path(), &["show"], 0).contains("NOT accepted"));
+    assert!(keys(directory.path(), &["issue", "control"], 1).contains("exists"));
+    keys(directory.path(), &["issue", "control", "--force"], 0);
+    assert!(keys(directory.path(), &["show"], 0).contains("control.crt: node 0:1 of line, valid"));
+}
+
+#[test]
+fn wrong_nodes_and_places_are_explained() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("line.toml"), DESCRIPTION.replace("secrets", "s")).unwrap();
+    keys(directory.path(), &["init"], 0);
+    assert!(keys(directory.path(), &["issue", "contorl"], 1).contains("did you mean \"control\"?"));
+    assert!(keys(directory.path(), &["issue", "40:1"], 1).contains("from 0:0 to 31:1023"));
+    keys(directory.path(), &["issue"], 2);
+    keys(directory.path(), &["issue", "control", "--days", "0"], 2);
+    let no_keys = "[system]\nname = \"line\"\n[[node]]\ndomain = 0\nnode = 1\n";
+    std::fs::write(directory.path().join("line.toml"), no_keys).unwrap();
+    assert!(keys(directory.path(), &["init"], 1).contains("--keys DIR"));
+}

@@ -1,0 +1,231 @@
+//! Nodes of a description: what they become, which mistakes are found, what their hash depends on.
+
+use std::collections::HashMap;
+
+use musubi_config::{check, load, parse, print};
+use musubi_transport::NodeId;
+use musubi_transport::topology::{Network, Topology, Way};
+
+const NODES: &str = r#"[system]
+name = "line"
+
+[network]
+insecure = true
+heartbeat = "100 ms"
+silence = "400 ms"
+resume = "2 s"
+piece = "8 KiB"
+window = "8 MiB"
+priorities = false
+
+[[node]]
+domain = 0
+node = 1
+name = "control"
+at = ["shm", "tcp://10.0.0.7:7400"]
+machine = "cell-3"
+
+[[node]]
+domain = 1
+node = 1
+name = "camera"
+at = "tcp://[fd00::8]:7400"
+
+[[node]]
+domain = 0
+node = 2
+machine = "cell-3"
+"#;
+
+fn topology(text: &str) -> Topology {
+    parse("nodes.toml", text).unwrap_or_else(|report| panic!("{report}\n{text}")).topology().clone()
+}
+
+fn id(domain: u32, node: u32) -> NodeId {
+    NodeId::new(domain, node).expect("a node within the limits")
+}
+
+#[test]
+fn a_description_of_nodes_alone_becomes_a_topology() {
+    let topology = topology(NODES);
+    let expected = Network {
+        insecure: true,
+        heartbeat_ms: 100,
+        silence_ms: 400,
+        resume_ms: 2000,
+        piece_bytes: 8192,
+        window_bytes: 8 << 20,
+        priorities: false,
+        ..Network::default()
+    };
+    assert_eq!((topology.system.as_str(), &topology.network), ("line", &expected));
+    assert_eq!(topology.nodes.len(), 3);
+    assert_eq!(topology.nodes[&id(0, 1)].name, "control");
+    assert_eq!(topology.way(id(0, 2), id(0, 1)), Some(Way::SharedMemory));
+    assert_eq!(topology.way(id(0, 2), id(1, 1)), Some(Way::Tcp(Some("[fd00::8]:7400"))));
+    assert_eq!(topology.way(id(1, 1), id(0, 2)), Some(Way::Tcp(None)));
+}
+
+#[test]
+fn what_is_left_out_is_the_default() {
+    let topology = topology("[system]\nname = \"a\"\n[[node]]\ndomain = 3\nnode = 7\n");
+    assert_eq!(topology.network, Network::default());
+    assert_eq!(topology.nodes[&id(3, 7)].shared_memory.as_deref(), Some(""));
+    assert_ne!(topology.hash, 0);
+}
+
+/// Domains and nodes in one file; neither changes the other's hash.
+#[test]
+fn nodes_and_domains_go_together() {
+    let domains = "[system]\nname = \"line\"\n[[domain]]\nname = \"m\"\nrole = \"master\"\n";
+    let nodes = NODES.replace("[system]\nname = \"line\"\n", "");
+    let both = parse("both.toml", &format!("{domains}{nodes}")).unwrap_or_else(|report| panic!("{report}"));
+    let alone = parse("domains.toml", domains).unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(both.hash(), alone.hash());
+    assert_eq!(*both.topology(), topology(NODES));
+    assert!(both.has_domains() && alone.topology().nodes.is_empty());
+    let text = check(&both);
+    assert!(text.contains("Memory map") && text.contains("0:1") && text.contains("[fd00::8]:7400"), "{text}");
+}
+
+/// The messages of a text that must be wrong, with their lines.
+fn mistakes(text: &str) -> Vec<(usize, String)> {
+    let report = parse("wrong.toml", text).expect_err("there are mistakes");
+    report.errors().into_iter().map(|finding| (finding.line, finding.message)).collect()
+}
+
+#[test]
+fn every_mistake_is_reported_at_its_place() {
+    let text = r#"[system]
+name = "line"
+[network]
+heartbeat = "2 s"
+silence = "1500 us"
+windw = "8 MiB"
+tls_on_loopback = true
+[[node]]
+domain = 0
+node = 1
+at = "tcp://127.0.0.1:7400"
+[[node]]
+domain = 0
+node = 1
+at = "tcp://127.0.0.1:7400"
+[[node]]
+domain = 32
+node = 1024
+at = "tpc://127.0.0.1:7400"
+[[node]]
+domain = 31
+node = 1010
+at = ["shm", "shm"]
+[[node]]
+domain = 0
+node = 3
+at = "tcp://0.0.0.0:7400"
+certificate = "a.crt"
+[[node]]
+domain = 0
+node = 4
+at = "tcp://10.0.0.1:0"
+[[node]]
+domain = 0
+node = 5
+at = []
+[[node]]
+domain = 0
+node = 6
+at = "tcp://10.0.0.1:9"
+"#;
+    let found = mistakes(text);
+    let expected = [
+        (4, "not longer than `heartbeat`"),
+        (5, "whole number of milliseconds"),
+        (6, "unknown key `windw`"),
+        (7, "`tls_on_loopback` without keys"),
+        (12, "two nodes are 0:1"),
+        (15, "two nodes listen at 127.0.0.1:7400"),
+        (17, "`domain` is out of range: 32"),
+        (18, "`node` is out of range: 1024"),
+        (19, "not a place: `tpc://"),
+        (20, "node 31:1010 is kept for tools"),
+        (23, "at most one place of a kind"),
+        (27, "not a place"),
+        (28, "`certificate` without `key`"),
+        (32, "not a place"),
+        (36, "empty list"),
+        (40, "links to 10.0.0.1:9 need TLS"),
+    ];
+    assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), expected.map(|(line, _)| line), "{found:#?}");
+    for ((_, message), (_, words)) in found.iter().zip(expected) {
+        assert!(message.contains(words), "`{words}` in: {message}");
+    }
+}
+
+#[test]
+fn a_description_of_nothing_is_a_mistake() {
+    let found = mistakes("[system]\nname = \"line\"\n[network]\ninsecure = true\n");
+    assert!(found[0].1.contains("no domain"), "{found:?}");
+}
+
+#[test]
+fn nodes_without_a_way_to_each_other_are_warned_about() {
+    let node = |number: u32, machine: &str| format!("[[node]]\ndomain = 0\nnode = {number}\nmachine = \"{machine}\"\n");
+    let checked = |text: &str| check(&parse("n.toml", text).unwrap_or_else(|report| panic!("{report}")));
+    let apart = format!("[system]\nname = \"x\"\n{}{}", node(1, "a"), node(2, "b"));
+    assert!(checked(&apart).contains("Warning: no way"), "{}", checked(&apart));
+    let together = format!("[system]\nname = \"x\"\n{}{}", node(1, "a"), node(2, "a"));
+    assert!(!checked(&together).contains("Warning"));
+}
+
+#[test]
+fn every_value_but_paths_changes_the_hash() {
+    let original = topology(NODES);
+    let changes = [
+        ("\"line\"", "\"lime\""),
+        ("insecure = true", "keys = \"keys\""),
+        ("insecure = true", "insecure = true\nkeys = \"keys\"\ntls_on_loopback = true"),
+        ("\"100 ms\"", "\"101 ms\""),
+        ("\"400 ms\"", "\"401 ms\""),
+        ("\"2 s\"", "\"3 s\""),
+        ("\"8 KiB\"", "\"9 KiB\""),
+        ("\"8 MiB\"", "\"9 MiB\""),
+        ("priorities = false", "priorities = true"),
+        ("node = 2", "node = 3"),
+        ("domain = 1", "domain = 2"),
+        ("\"control\"", "\"control-1\""),
+        ("\"shm\", \"tcp", "\"tcp"),
+        ("[\"shm\", \"tcp://10.0.0.7:7400\"]", "\"shm\""),
+        ("10.0.0.7:7400", "10.0.0.7:7401"),
+        ("\"cell-3\"", "\"cell-4\""),
+    ];
+    let mut hashes = HashMap::from([(original.hash, "the original")]);
+    for (old, new) in changes {
+        assert!(NODES.contains(old), "{old}");
+        let twin = hashes.insert(topology(&NODES.replacen(old, new, 1)).hash, new);
+        assert_eq!(twin, None, "{new} has the same hash");
+    }
+    let paths = NODES.replace("name = \"camera\"", "name = \"camera\"\ncertificate = \"c\"\nkey = \"k\"");
+    let elsewhere = paths.replace("insecure = true", "insecure = true\nkeys = \"k\"");
+    assert_eq!(topology(&elsewhere).hash, original.hash);
+}
+
+#[test]
+fn what_is_printed_reads_back() {
+    let awkward = NODES.replace("insecure = true", "insecure = true\nkeys = 'a \"b\" \\c'");
+    for text in [NODES, &awkward] {
+        let description = parse("n.toml", text).unwrap_or_else(|report| panic!("{report}"));
+        let again = parse("again.toml", &print(&description)).unwrap_or_else(|report| panic!("{report}"));
+        assert_eq!(description, again);
+    }
+}
+
+#[test]
+fn relative_paths_are_relative_to_the_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("system.toml");
+    std::fs::write(&file, NODES.replace("insecure = true", "insecure = true\nkeys = \"keys\"")).expect("written");
+    let description = load(&file).unwrap_or_else(|report| panic!("{report}"));
+    let keys = directory.path().join("keys").to_string_lossy().into_owned();
+    assert_eq!(description.topology().network.keys, Some(keys));
+}

@@ -1,0 +1,34 @@
+//! The port logic for participants whose sections lie at fixed places of one memory that all of them map.
+//!
+//! What you may rely on: a participant writes its own slot and nothing else (SMEM payloads excepted); nothing is
+//! allocated, all private memory is given when attaching; every wait has a deadline and every loop a bound, also where a
+//! peer writes anything into its slot at any time. Sessions, deaths and restarts are as ARCHITECTURE.md states.
+//!
+//! How it works: see [`crate::layout::root`]. A core image, an RTOS or a process brings a [`Board`].
+
+mod attach;
+mod board;
+mod clock;
+mod handshake;
+mod latch;
+mod memory;
+mod participant;
+mod receiving;
+mod segment;
+mod sending;
+mod shared;
+mod stamp;
+mod storage;
+mod waiting;
+mod wake;
+mod watch;
+
+pub use attach::Setup;
+pub use board::{Board, Polling};
+pub use latch::{Guard, Latch};
+pub use memory::Memory;
+pub use participant::{Participant, Pulse};
+pub use receiving::ReceivingEnd;
+pub use segment::Segment;
+pub use sending::SendingEnd;
+pub use storage::{StorageLine, storage_lines};

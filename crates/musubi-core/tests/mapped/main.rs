@@ -1,0 +1,10 @@
+//! Participants in mapped memory: restarts, standing still, hostile peers, waking.
+#![cfg(not(loom))]
+
+mod hostile;
+mod meanwhile;
+mod restarts;
+mod smem;
+mod stalled;
+mod waking;
+mod world;

@@ -1,0 +1,84 @@
+//! A Linux process as the carrier of a participant in mapped memory.
+//!
+//! What you may rely on: a ring that comes between the look whether sleeping is needed and the sleep ends it at once.
+//!
+//! How it works: one thread waits for the interrupt ([`super::attendant`]); it counts, and wakes the threads that sleep
+//! on the count. A domain without an interrupt is not woken: its threads look again every [`POLL_NS`].
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use musubi_core::mapped;
+use musubi_core::plan::Plan;
+use musubi_core::port::Coherence;
+
+use super::Device;
+use crate::clock::{Deadline, now_ns};
+use crate::futex::{self, Watch};
+
+/// Time between two looks of a thread that nobody can wake, in nanoseconds.
+pub const POLL_NS: u64 = 100_000;
+
+/// The board of a process.
+#[derive(Debug)]
+pub struct Board {
+    plan: &'static Plan<'static>,
+    device: Device,
+    rings: AtomicU32,
+}
+
+impl Board {
+    pub(super) fn new(plan: &'static Plan<'static>, device: Device) -> Board {
+        Board { plan, device, rings: AtomicU32::new(0) }
+    }
+
+    pub(super) fn plan(&self) -> &'static Plan<'static> {
+        self.plan
+    }
+
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Ends every rest that has begun, and every one that is about to.
+    pub(super) fn rung(&self) {
+        self.rings.fetch_add(1, Ordering::SeqCst);
+        futex::wake_local(&self.rings);
+    }
+}
+
+/// Nothing to do: neither side caches the memory.
+impl Coherence for Board {}
+
+impl mapped::Board for Board {
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    fn has_common_clock(&self) -> bool {
+        false
+    }
+
+    fn ring(&self, participant: u16) {
+        if let Some(domain) = self.plan.domain_of(participant) {
+            self.device.ring(domain);
+        }
+    }
+
+    fn can_be_woken(&self) -> bool {
+        self.device.has_interrupt()
+    }
+
+    fn rest(&self, until_ns: u64, still_needed: &dyn Fn() -> bool) {
+        let expected = self.rings.load(Ordering::SeqCst);
+        if !still_needed() {
+            return;
+        }
+        if !self.can_be_woken() {
+            std::thread::sleep(Duration::from_nanos(until_ns.saturating_sub(now_ns()).min(POLL_NS)));
+            return;
+        }
+        let deadline = if until_ns == u64::MAX { Deadline::Forever } else { Deadline::At(until_ns) };
+        futex::sleep(None, Watch { word: &self.rings, expected }, deadline);
+    }
+}

@@ -1,0 +1,187 @@
+//! Nodes: what a program is in a system.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use std::time::Duration;
+//! # use musubi_mcapi::{Deadline, Error, Node, Topology};
+//! # fn main() -> Result<(), Error> {
+//! # let mut system = Topology::single_machine();
+//! # system.system = format!("doc-node-{}", std::process::id());
+//! # let system = Arc::new(system);
+//! let one = Node::initialize(&system, 0, 1)?;
+//! let two = Node::initialize(&system, 0, 2)?;
+//! let trip = one.ping((0, 2), 56, Deadline::after(Duration::from_secs(5)))?;
+//! println!("{:?}", trip.time);
+//! # drop(two);
+//! # Ok(())
+//! # }
+//! ```
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use musubi_transport::engine::{ChannelKind, Outcome, RequestId};
+use musubi_transport::running::{Running, Ways as _};
+
+use crate::attribute::{Attribute, Value};
+use crate::endpoint::{Endpoint, Named, Remote};
+use crate::request::{Came, Request};
+use crate::{EndpointId, Error, NodeId};
+
+pub(crate) type Engine<R> = musubi_transport::engine::Engine<<R as Running>::Block>;
+
+/// A running node. Clones are handles of the same; it ends when all, and all that was made with them, are dropped.
+#[derive(Clone, Debug)]
+pub struct Node<R> {
+    pub(crate) runtime: R,
+}
+
+/// What a ping came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrip {
+    /// There and back.
+    pub time: Duration,
+}
+
+impl<R: Running> Node<R> {
+    /// A handle of a node that was started otherwise.
+    pub fn of(runtime: R) -> Node<R> {
+        Node { runtime }
+    }
+
+    /// Domain and number.
+    pub fn id(&self) -> NodeId {
+        self.runtime.id()
+    }
+
+    /// Ends it now, whatever handles there are: their calls fail from now on, threads that wait come back.
+    ///
+    /// # Errors
+    /// [`Error::NodeNotInitialized`] if it had ended.
+    pub fn finalize(&self) -> Result<(), Error> {
+        self.runtime.finish()
+    }
+
+    /// Creates an endpoint at a port; `None` takes any free one.
+    ///
+    /// # Errors
+    /// [`Error::PortInvalid`], [`Error::EndpointExists`].
+    pub fn create_endpoint(&self, port: Option<u32>) -> Result<Endpoint<R>, Error> {
+        let id = self.runtime.with(|engine, hub| engine.create_endpoint(port, hub))??;
+        Ok(Endpoint::new(self.clone(), id))
+    }
+
+    /// The endpoint at a port of a node, as soon as both exist.
+    ///
+    /// # Errors
+    /// [`Error::DomainInvalid`], [`Error::NodeInvalid`], [`Error::PortInvalid`], [`Error::EndpointGetLimit`],
+    /// [`Error::Timeout`].
+    pub fn get_endpoint(&self, node: (u32, u32), port: u32, deadline: R::Deadline) -> Result<Remote<R>, Error> {
+        self.request_endpoint(node, port)?.wait(deadline)
+    }
+
+    /// Begins to look for an endpoint.
+    ///
+    /// # Errors
+    /// As [`Node::get_endpoint`]; [`Error::RequestLimit`].
+    pub fn request_endpoint(&self, node: (u32, u32), port: u32) -> Result<Request<Remote<R>, R>, Error> {
+        let finder = self.clone();
+        self.request(
+            |engine, hub| engine.get_endpoint(node, port, hub),
+            move |outcome| match outcome {
+                Outcome::Endpoint(id) => Ok(Remote::new(finder, id)),
+                _ => Err(Error::General),
+            },
+        )
+    }
+
+    /// Connects two endpoints, anywhere, by a packet channel; complete when both owners know. Both sides still have to be
+    /// opened.
+    ///
+    /// # Errors
+    /// [`Error::EndpointInvalid`], [`Error::ChannelConnected`], [`Error::AttributeIncompatible`] and others, at once or
+    /// by the request.
+    pub fn connect_packets(&self, from: &impl Named, to: &impl Named) -> Result<Request<(), R>, Error> {
+        self.connect(ChannelKind::Packet, from.name(), to.name())
+    }
+
+    /// The same by a scalar channel.
+    ///
+    /// # Errors
+    /// As [`Node::connect_packets`].
+    pub fn connect_scalars(&self, from: &impl Named, to: &impl Named) -> Result<Request<(), R>, Error> {
+        self.connect(ChannelKind::Scalar, from.name(), to.name())
+    }
+
+    fn connect(&self, kind: ChannelKind, from: EndpointId, to: EndpointId) -> Result<Request<(), R>, Error> {
+        self.request(|engine, hub| engine.connect(kind, from, to, hub), |_| Ok(()))
+    }
+
+    /// An attribute of an endpoint anywhere.
+    ///
+    /// # Errors
+    /// [`Error::EndpointInvalid`], [`Error::AttributeNotSupported`], [`Error::Timeout`].
+    pub fn attribute<T: Value>(
+        &self,
+        endpoint: &impl Named,
+        attribute: Attribute<T>,
+        deadline: R::Deadline,
+    ) -> Result<T, Error> {
+        let name = endpoint.name();
+        let mut request: Request<T, R> = self.request(
+            |engine, hub| engine.endpoint_attribute(name, attribute.number(), T::BYTES, hub),
+            |outcome| match outcome {
+                Outcome::Attribute(bytes) => T::from_bytes(&bytes).ok_or(Error::AttributeSize),
+                _ => Err(Error::General),
+            },
+        )?;
+        request.wait(deadline)
+    }
+
+    /// Sends so many bytes to a node and back.
+    ///
+    /// # Errors
+    /// [`Error::DomainInvalid`], [`Error::NodeInvalid`], [`Error::MessageSize`], [`Error::Timeout`].
+    pub fn ping(&self, (domain, node): (u32, u32), bytes: usize, deadline: R::Deadline) -> Result<RoundTrip, Error> {
+        let node = NodeId::new(domain, node).ok_or(Error::NodeInvalid)?;
+        let mut request: Request<RoundTrip, R> = self.request(
+            |engine, hub| {
+                let now_ns = hub.now_ns();
+                engine.ping(now_ns, node, bytes, hub)
+            },
+            |outcome| match outcome {
+                Outcome::Pong(ns) => Ok(RoundTrip { time: Duration::from_nanos(ns) }),
+                _ => Err(Error::General),
+            },
+        )?;
+        request.wait(deadline)
+    }
+
+    /// Part `part` of the picture that a node gives of itself, in the bytes of the wire.
+    ///
+    /// # Errors
+    /// [`Error::NodeInvalid`], [`Error::Timeout`].
+    pub fn inspect(&self, (domain, node): (u32, u32), part: u32, deadline: R::Deadline) -> Result<Vec<u8>, Error> {
+        let node = NodeId::new(domain, node).ok_or(Error::NodeInvalid)?;
+        let mut request: Request<Vec<u8>, R> = self.request(
+            |engine, hub| engine.inspect(node, part, hub),
+            |outcome| match outcome {
+                Outcome::Picture(bytes) => Ok(bytes),
+                _ => Err(Error::General),
+            },
+        )?;
+        request.wait(deadline)
+    }
+
+    pub(crate) fn request<T, F>(
+        &self,
+        begin: impl FnOnce(&mut Engine<R>, &mut R::Ways) -> Result<RequestId, Error>,
+        finish: F,
+    ) -> Result<Request<T, R>, Error>
+    where
+        F: FnOnce(Came<R>) -> Result<T, Error> + Send + 'static,
+    {
+        let id = self.runtime.with(begin)??;
+        Ok(Request::new(&self.runtime, id, finish))
+    }
+}

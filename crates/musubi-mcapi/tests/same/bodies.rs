@@ -1,0 +1,274 @@
+//! What holds over every kind of links: each test gets two nodes, and does not know what is between them.
+
+use std::thread;
+use std::time::Duration;
+
+use musubi_mcapi::{
+    Deadline, Endpoint, Error, Named, Node, PacketReceiver, PacketSender, Remote, Request, Scalar, ScalarReceiver,
+    ScalarSender, attribute, limits, wait_any,
+};
+
+/// Two nodes of one system, 0:1 and 0:2.
+pub struct Pair {
+    pub one: Node,
+    pub other: Node,
+}
+
+const PORT: u32 = 40;
+
+pub fn soon() -> Deadline {
+    Deadline::after(Duration::from_secs(20))
+}
+
+/// An endpoint of `one`, and what `other` found for it, and an endpoint of `other`.
+fn inbox(pair: &Pair) -> (Endpoint, Remote, Endpoint) {
+    let inbox = pair.one.create_endpoint(Some(PORT)).unwrap();
+    let found = pair.other.get_endpoint((0, 1), PORT, soon()).unwrap();
+    assert_eq!(found.name(), inbox.name());
+    (inbox, found, pair.other.create_endpoint(None).unwrap())
+}
+
+pub fn messages_arrive_whole_and_in_order(pair: &Pair) {
+    let (inbox, to, from) = inbox(pair);
+    let sizes = [0, 1, 24, 95, 96, 700, 5000, limits::MESSAGE_BYTES_MAX];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..10u8 {
+                for size in sizes {
+                    from.send(&to, 1, &vec![round; size], soon()).unwrap();
+                }
+            }
+        });
+        for round in 0..10u8 {
+            for size in sizes {
+                let message = inbox.receive(soon()).unwrap();
+                assert_eq!((message.len(), message.from(), message.priority()), (size, from.name(), 1));
+                assert!(message.to_vec().iter().all(|byte| *byte == round));
+            }
+        }
+    });
+    assert_eq!(inbox.available(), Ok(0));
+    let too_long = vec![0; limits::MESSAGE_BYTES_MAX + 1];
+    assert_eq!(from.send(&to, 0, &too_long, soon()), Err(Error::MessageSize));
+    assert_eq!(from.send(&to, u32::from(limits::PRIORITIES), b"", soon()), Err(Error::Priority));
+}
+
+pub fn the_urgent_is_taken_first(pair: &Pair) {
+    let (inbox, to, from) = inbox(pair);
+    for (priority, text) in [(3, "late"), (1, "soon"), (0, "now"), (1, "soon too")] {
+        from.send(&to, priority, text.as_bytes(), soon()).unwrap();
+    }
+    while inbox.available().unwrap() < 4 {
+        // A look at the links: nothing is waited for here.
+        let _ = pair.one.ping((0, 1), 0, soon());
+        thread::sleep(Duration::from_millis(1));
+    }
+    for text in ["now", "soon", "soon too", "late"] {
+        assert_eq!(inbox.receive(soon()).unwrap().to_vec(), text.as_bytes());
+    }
+    assert!(inbox.try_receive().unwrap().is_none());
+}
+
+pub fn a_slow_receiver_holds_its_sender_back_and_loses_nothing(pair: &Pair) {
+    let (slow, to_slow, from) = inbox(pair);
+    let quick = pair.one.create_endpoint(None).unwrap();
+    let mut sent = 0u32;
+    let full = Deadline::after(Duration::from_millis(200));
+    while from.send(&to_slow, 0, &sent.to_le_bytes(), full).is_ok() {
+        sent += 1;
+        assert!(sent < 10_000, "a sender is never held back");
+    }
+    from.send(&quick, 0, b"past it", soon()).unwrap();
+    assert_eq!(quick.receive(soon()).unwrap().to_vec(), b"past it");
+    for number in 0..sent {
+        assert_eq!(slow.receive(soon()).unwrap().to_vec(), number.to_le_bytes());
+    }
+    from.send(&to_slow, 0, b"on", soon()).unwrap();
+    assert_eq!(slow.receive(soon()).unwrap().to_vec(), b"on");
+}
+
+pub fn an_endpoint_is_found_when_it_comes_to_exist(pair: &Pair) {
+    let mut request = pair.other.request_endpoint((0, 1), PORT).unwrap();
+    assert_eq!(request.wait(Deadline::after(Duration::from_millis(30))).unwrap_err(), Error::Timeout);
+    assert!(request.try_take().unwrap().is_none());
+    let endpoint = pair.one.create_endpoint(Some(PORT)).unwrap();
+    assert_eq!(request.wait(soon()).unwrap().name(), endpoint.name());
+    assert_eq!(request.wait(soon()).unwrap_err(), Error::RequestInvalid);
+    assert_eq!(pair.one.create_endpoint(Some(PORT)).unwrap_err(), Error::EndpointExists);
+    let port = limits::PORT_MAX + 1;
+    assert_eq!(pair.other.get_endpoint((0, 1), port, soon()).unwrap_err(), Error::PortInvalid);
+}
+
+pub fn attributes_are_read_from_afar(pair: &Pair) {
+    let (inbox, far, _from) = inbox(pair);
+    assert_eq!(pair.other.attribute(&far, attribute::PRIORITY, soon()), Ok(0));
+    inbox.set(attribute::PRIORITY, 3).unwrap();
+    assert_eq!(pair.other.attribute(&far, attribute::PRIORITY, soon()), Ok(3));
+    assert_eq!(pair.one.attribute(&inbox, attribute::PRIORITY, soon()), Ok(3));
+    assert_eq!(pair.other.attribute(&far, attribute::TIMEOUT_MS, soon()), Ok(u32::MAX));
+    assert_eq!(inbox.set(attribute::GET_COUNT, 1), Err(Error::AttributeReadOnly));
+}
+
+pub fn a_ping_comes_back(pair: &Pair) {
+    for bytes in [0, 56, 5000] {
+        let trip = pair.one.ping((0, 2), bytes, soon()).unwrap();
+        assert!(trip.time > Duration::ZERO && trip.time < Duration::from_secs(20));
+    }
+    pair.other.ping((0, 2), 8, soon()).unwrap();
+}
+
+fn open_packets(pair: &Pair) -> (PacketSender, PacketReceiver) {
+    let (to, found, from) = inbox(pair);
+    let mut opening = PacketReceiver::open(&to).unwrap();
+    pair.other.connect_packets(&from, &found).unwrap().wait(soon()).unwrap();
+    let sender = PacketSender::open(&from).unwrap().wait(soon()).unwrap();
+    (sender, opening.wait(soon()).unwrap())
+}
+
+pub fn packets_arrive_whole_and_in_order(pair: &Pair) {
+    let (sender, receiver) = open_packets(pair);
+    let sizes = [0, 1, 100, 4096, 32_768, 300_000, limits::PACKET_BYTES_MAX];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..8u8 {
+                for size in sizes {
+                    sender.send(&vec![round; size], soon()).unwrap();
+                }
+            }
+        });
+        for round in 0..8u8 {
+            for size in sizes {
+                let packet = receiver.receive(soon()).unwrap();
+                assert_eq!(packet.len(), size);
+                assert!(packet.to_vec().iter().all(|byte| *byte == round));
+                let mut last = [0];
+                assert_eq!(packet.copy_from(size.saturating_sub(1), &mut last), usize::from(size > 0));
+            }
+        }
+    });
+    let too_long = vec![0; limits::PACKET_BYTES_MAX + 1];
+    assert_eq!(sender.send(&too_long, soon()), Err(Error::PacketSize));
+}
+
+pub fn packets_in_hand_hold_the_sender_back(pair: &Pair) {
+    let (sender, receiver) = open_packets(pair);
+    let (mut held, mut sent) = (Vec::new(), 0u32);
+    while sender.send(&sent.to_le_bytes(), Deadline::after(Duration::from_millis(100))).is_ok() {
+        sent += 1;
+        assert!(sent < 1000, "a sender is never held back");
+        held.push(receiver.receive(soon()).unwrap());
+    }
+    // In any order.
+    held.swap_remove(0);
+    held.pop();
+    sender.send(b"there is room", soon()).unwrap();
+    assert_eq!(receiver.receive(soon()).unwrap().to_vec(), b"there is room");
+    assert_eq!(held[2].to_vec().len(), 4);
+}
+
+pub fn a_closed_sender_leaves_what_it_sent(pair: &Pair) {
+    let (sender, receiver) = open_packets(pair);
+    for text in [b"first", b"later"] {
+        sender.send(text, soon()).unwrap();
+    }
+    drop(sender);
+    assert_eq!(receiver.receive(soon()).unwrap().to_vec(), b"first");
+    assert_eq!(receiver.receive(soon()).unwrap().to_vec(), b"later");
+    assert_eq!(receiver.receive(soon()).unwrap_err(), Error::ChannelInvalid);
+    receiver.close().unwrap().wait(soon()).unwrap();
+}
+
+pub fn a_channel_is_opened_again_after_both_have_closed(pair: &Pair) {
+    let (to, found, from) = inbox(pair);
+    for round in 0..5u8 {
+        pair.other.connect_packets(&from, &found).unwrap().wait(soon()).unwrap();
+        let (mut sender, mut receiver) = (PacketSender::open(&from).unwrap(), PacketReceiver::open(&to).unwrap());
+        let (sender, receiver) = (sender.wait(soon()).unwrap(), receiver.wait(soon()).unwrap());
+        sender.send(&[round], soon()).unwrap();
+        assert_eq!(receiver.receive(soon()).unwrap().to_vec(), [round]);
+        let (mut one, mut other) = (sender.close().unwrap(), receiver.close().unwrap());
+        one.wait(soon()).unwrap();
+        other.wait(soon()).unwrap();
+    }
+}
+
+fn scalars_of<T: Scalar + PartialEq + std::fmt::Debug>(pair: &Pair, words: &[T]) {
+    let to = pair.one.create_endpoint(None).unwrap();
+    let from = pair.other.create_endpoint(None).unwrap();
+    // A third party could: here the receiver connects.
+    pair.one.connect_scalars(&from, &to).unwrap().wait(soon()).unwrap();
+    let mut sender = ScalarSender::<T>::open(&from).unwrap();
+    let receiver = ScalarReceiver::<T>::open(&to).unwrap().wait(soon()).unwrap();
+    let sender = sender.wait(soon()).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| (0..200).for_each(|_| words.iter().for_each(|word| sender.send(*word, soon()).unwrap())));
+        for _ in 0..200 {
+            for word in words {
+                assert_eq!(receiver.receive(soon()).unwrap(), *word);
+            }
+        }
+    });
+    assert_eq!(receiver.try_receive(), Ok(None));
+}
+
+pub fn scalars_of_every_size_arrive(pair: &Pair) {
+    scalars_of(pair, &[0u8, 1, u8::MAX]);
+    scalars_of(pair, &[0u16, 0x1234, u16::MAX]);
+    scalars_of(pair, &[0u32, 0x1234_5678, u32::MAX]);
+    scalars_of(pair, &[0u64, 0x1234_5678_9abc_def0, u64::MAX]);
+}
+
+pub fn a_request_that_is_dropped_takes_nothing(pair: &Pair) {
+    let (inbox, to, from) = inbox(pair);
+    drop(inbox.request_receive().unwrap());
+    drop(pair.other.request_endpoint((0, 1), PORT + 1).unwrap());
+    from.send(&to, 0, b"kept", soon()).unwrap();
+    assert_eq!(inbox.receive(soon()).unwrap().to_vec(), b"kept");
+}
+
+pub fn any_of_several_is_waited_for(pair: &Pair) {
+    let (first, _, from) = inbox(pair);
+    let second = pair.one.create_endpoint(None).unwrap();
+    let requests: Vec<Request<_>> = [&first, &second].map(|at| at.request_receive().unwrap()).into();
+    let all = [&requests[0] as &dyn musubi_mcapi::Awaited<_>, &requests[1]];
+    assert_eq!(wait_any(&all, Deadline::after(Duration::from_millis(20))), Err(Error::Timeout));
+    from.send(&second, 0, b"", soon()).unwrap();
+    assert_eq!(wait_any(&all, soon()), Ok(1));
+    assert_eq!(wait_any(&[], soon()), Err(Error::Parameter));
+}
+
+pub fn futures_complete(pair: &Pair) {
+    let (inbox, to, from) = inbox(pair);
+    let task = thread::spawn(move || {
+        pollster::block_on(async {
+            for round in 0..50u8 {
+                assert_eq!(inbox.request_receive().unwrap().await.unwrap().to_vec(), [round]);
+            }
+        });
+    });
+    pollster::block_on(async {
+        for round in 0..50u8 {
+            from.request_send(&to, 0, vec![round]).unwrap().await.unwrap();
+        }
+    });
+    task.join().unwrap();
+}
+
+pub fn an_ended_node_says_so_and_its_peers_notice(pair: &Pair) {
+    let (sender, receiver) = open_packets(pair);
+    pair.other.finalize().unwrap();
+    assert_eq!(sender.send(b"", soon()), Err(Error::NodeNotInitialized));
+    assert_eq!(pair.other.create_endpoint(None).unwrap_err(), Error::NodeNotInitialized);
+    let error = receiver.receive(soon()).unwrap_err();
+    assert!(matches!(error, Error::Transmission | Error::ChannelInvalid), "{error:?}");
+}
+
+pub fn an_ended_node_can_begin_again(pair: &Pair, again: impl Fn() -> Node) {
+    let (_inbox, _found, _from) = inbox(pair);
+    pair.other.finalize().unwrap();
+    let other = again();
+    let found = other.get_endpoint((0, 1), PORT, soon()).unwrap();
+    let from = other.create_endpoint(None).unwrap();
+    from.send(&found, 0, b"again", soon()).unwrap();
+    assert_eq!(_inbox.receive(soon()).unwrap().to_vec(), b"again");
+}

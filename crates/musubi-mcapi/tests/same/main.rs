@@ -1,0 +1,99 @@
+//! The same tests over every kind of links.
+
+mod bodies;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bodies::Pair;
+use musubi_mcapi::{Node, NodeId, Options, Topology};
+use musubi_transport::runtime;
+use musubi_transport::runtime::within::Switchboard;
+use musubi_transport::topology::Place;
+
+/// Starts node 0:1 or 0:2.
+type Start = Box<dyn Fn(u32) -> Node>;
+
+fn id(node: u32) -> NodeId {
+    NodeId::new(0, node).unwrap()
+}
+
+/// A name that no other test has.
+fn name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("same-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// By queues within the process.
+fn within() -> Start {
+    let board = Switchboard::new();
+    let system = Arc::new(Topology::single_machine());
+    Box::new(move |node| {
+        let started =
+            runtime::Node::start_with(Arc::clone(&system), id(node), Options::default(), |wiring| board.join(wiring));
+        Node::of(started.unwrap())
+    })
+}
+
+/// By shared memory, as between processes.
+fn memory() -> Start {
+    let system = Arc::new(Topology { system: name(), ..Topology::single_machine() });
+    Box::new(move |node| Node::initialize(&system, 0, node).unwrap())
+}
+
+/// By TCP over loopback.
+fn tcp() -> Start {
+    let mut system = Topology { system: name(), hash: 1, ..Topology::single_machine() };
+    for node in [1, 2] {
+        // A port that was free just now.
+        let probe = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = probe.local_addr().unwrap().to_string();
+        system.nodes.insert(id(node), Place { tcp: Some(address), ..Place::default() });
+    }
+    let system = Arc::new(system);
+    Box::new(move |node| Node::initialize(&system, 0, node).unwrap())
+}
+
+fn pair(start: &Start) -> Pair {
+    Pair { one: start(1), other: start(2) }
+}
+
+macro_rules! over {
+    ($links:ident: $($body:ident),* $(,)?) => {
+        mod $links {
+            $(#[test]
+            fn $body() {
+                crate::bodies::$body(&crate::pair(&crate::$links()));
+            })*
+
+            #[test]
+            fn an_ended_node_can_begin_again() {
+                let start = crate::$links();
+                crate::bodies::an_ended_node_can_begin_again(&crate::pair(&start), || start(2));
+            }
+        }
+    };
+}
+
+macro_rules! over_all {
+    ($($links:ident),*; $bodies:tt) => { $(over_all!(@ $links $bodies);)* };
+    (@ $links:ident { $($body:ident),* $(,)? }) => { over!($links: $($body),*); };
+}
+
+over_all!(within, memory, tcp; {
+    messages_arrive_whole_and_in_order,
+    the_urgent_is_taken_first,
+    a_slow_receiver_holds_its_sender_back_and_loses_nothing,
+    an_endpoint_is_found_when_it_comes_to_exist,
+    attributes_are_read_from_afar,
+    a_ping_comes_back,
+    packets_arrive_whole_and_in_order,
+    packets_in_hand_hold_the_sender_back,
+    a_closed_sender_leaves_what_it_sent,
+    a_channel_is_opened_again_after_both_have_closed,
+    scalars_of_every_size_arrive,
+    a_request_that_is_dropped_takes_nothing,
+    any_of_several_is_waited_for,
+    futures_complete,
+    an_ended_node_says_so_and_its_peers_notice,
+});

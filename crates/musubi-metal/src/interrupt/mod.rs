@@ -1,0 +1,3 @@
+//! Interrupt controllers, over registers, so that they are tested on the host against models.
+
+pub mod gic;

@@ -1,0 +1,79 @@
+//! One kind of links of a node: shared memory, or TCP. The runtime owns one of each and asks them in turn.
+//!
+//! What you may rely on: every call is made under the node's lock, and none waits. A carrier registers its descriptors
+//! with the epoll instance of the node, under tokens whose highest byte is the carrier's own number.
+//!
+//! How it works: a thread that calls (or, while nobody does, the node's own thread) pulls reports one by one until there
+//! are none and gives each to the engine; flushes; and either returns to the program, goes round again (spinning), or
+//! sleeps: `prepare_sleep` on all carriers, `epoll_wait` without the lock, `finish_sleep`, then `ready` for each token.
+
+use alloc::vec::Vec;
+
+use crate::NodeId;
+use crate::frame::Header;
+use crate::links::{Block, Report, Sent};
+use crate::picture::{DoorPicture, LinkPicture, LogPicture};
+
+/// Links of one kind.
+pub trait Carrier: Send {
+    /// What lies in place.
+    type Block: Block;
+
+    /// See [`crate::links::Links::send`]. Small frames may be held back until [`Carrier::flush`].
+    fn send(&mut self, now_ns: u64, peer: NodeId, header: &Header, payload: &[u8]) -> Sent;
+
+    /// See [`crate::links::Links::want`].
+    fn want(&mut self, now_ns: u64, peer: NodeId, wanted: bool);
+
+    /// The next thing to report; `None` if nothing more is at hand without a system call that is likely in vain: see
+    /// [`Carrier::poll`].
+    fn next_report(&mut self, now_ns: u64) -> Option<Report<Self::Block>>;
+
+    /// Looks actively: what a spinning caller does before each round of [`Carrier::next_report`] (memory: nothing more;
+    /// sockets in use: a read that does not wait).
+    fn poll(&mut self, now_ns: u64);
+
+    /// A descriptor of ours is ready.
+    fn ready(&mut self, now_ns: u64, token: u64);
+
+    /// Sends what was held back, acknowledgements included. Called before a program gets its thread back after
+    /// sending, and before sleeping.
+    fn flush(&mut self, now_ns: u64);
+
+    /// Announces that this node is about to sleep, so that peers ring. True if something came meanwhile: do not sleep.
+    fn prepare_sleep(&mut self) -> bool;
+
+    /// Takes that back.
+    fn finish_sleep(&mut self);
+
+    /// Whether [`Carrier::next_report`] has something that no descriptor tells of any more: who sleeps on them must be told.
+    fn holds_reports(&self) -> bool;
+
+    /// When [`Carrier::tick`] wants to be called next; `u64::MAX` if never.
+    fn deadline_ns(&self) -> u64;
+
+    /// Does what is due: heartbeats, attempts to link, giving up.
+    fn tick(&mut self, now_ns: u64);
+
+    /// Takes the memory of a [`crate::links::Payload::Owned`] that a program has released, to use it for what comes next.
+    /// Bounded: what is too much is freed.
+    fn recycle(&mut self, buffer: Vec<u8>) {
+        drop(buffer);
+    }
+
+    /// How the link with `peer` does, for tools.
+    fn link(&self, _peer: NodeId) -> Option<LinkPicture> {
+        None
+    }
+
+    /// Adds what became of connections, for tools.
+    fn describe_door(&self, _door: &mut DoorPicture) {}
+
+    /// What happened to connections, oldest first, for tools.
+    fn log(&self) -> Vec<LogPicture> {
+        Vec::new()
+    }
+
+    /// Ends all links in an orderly way: peers are told that this node leaves.
+    fn leave(&mut self, now_ns: u64);
+}

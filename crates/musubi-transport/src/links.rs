@@ -1,0 +1,243 @@
+//! What an engine asks of the links to other nodes, and what they tell it.
+//!
+//! How it works: the engine hands every frame out through [`Links::send`], which never waits. Whoever owns both (the
+//! runtime of a node, or a simulation) tells the engine what the links report, as [`Report`]s.
+
+use alloc::vec::Vec;
+
+use crate::NodeId;
+use crate::frame::Header;
+use crate::picture::{DoorPicture, LinkPicture, LogPicture};
+
+/// Ways to the other nodes.
+pub trait Links {
+    /// Payload that lies where the peer put it; dropping it gives the place back.
+    type Block: Block;
+
+    /// Hands a frame to the link with `peer`. `payload` is at most what the frame's kind may carry.
+    fn send(&mut self, peer: NodeId, header: &Header, payload: &[u8]) -> Sent;
+
+    /// Says whether a link with `peer` is wanted: while it is, and there is none, one is tried for again and again.
+    fn want(&mut self, peer: NodeId, wanted: bool);
+
+    /// Whether `peer` can be a node of this system at all.
+    fn knows(&self, peer: NodeId) -> bool;
+
+    /// How the link with `peer` does, for tools; `None` if there has been none, or nothing is known of it.
+    fn link(&self, _peer: NodeId) -> Option<LinkPicture> {
+        None
+    }
+
+    /// What became of connections, for tools; `None` if nothing is known of that.
+    fn door(&self) -> Option<DoorPicture> {
+        None
+    }
+
+    /// What happened to connections, oldest first, for tools; a bounded number of entries.
+    fn log(&self) -> Vec<LogPicture> {
+        Vec::new()
+    }
+}
+
+/// What became of a frame that was handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It is in the peer's memory.
+    Delivered,
+    /// The link has it under this number, and will report [`Report::Acknowledged`] or [`Report::Down`]. Numbers of a
+    /// link rise by one a frame, from 1, all classes together; it may acknowledge out of order of classes, see there.
+    Numbered(u64),
+    /// The link has no room in this class; [`Report::Room`] follows.
+    Full,
+    /// There is no link; [`Report::Up`] follows if one is wanted and comes about.
+    NoLink,
+}
+
+/// What a link tells the engine.
+#[derive(Debug)]
+pub enum Report<B> {
+    /// There is a link with this node, of this incarnation. A former one was reported down.
+    Up {
+        /// The other node.
+        peer: NodeId,
+        /// Tells one run of that node from another.
+        incarnation: u32,
+    },
+    /// The link has ended; what was not acknowledged may not have been delivered.
+    Down {
+        /// The other node.
+        peer: NodeId,
+        /// How it ended.
+        loss: Loss,
+    },
+    /// A frame came.
+    Frame {
+        /// Who sent it.
+        peer: NodeId,
+        /// Its header, decoded and within its bounds; everything else in it is the peer's claim.
+        header: Header,
+        /// Its payload, `header.length` bytes.
+        payload: Payload<B>,
+    },
+    /// The peer's node has the frame of this number, and every one of the same class before it.
+    Acknowledged {
+        /// The other node.
+        peer: NodeId,
+        /// The number that [`Sent::Numbered`] gave.
+        number: u64,
+    },
+    /// A link that was full has room again.
+    Room {
+        /// The other node.
+        peer: NodeId,
+    },
+    /// Nobody answers for this node: tried now, without success; it is tried again while wanted.
+    Absent {
+        /// The other node.
+        peer: NodeId,
+    },
+}
+
+/// How a link ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The node said that it leaves, or its death is certain.
+    Gone,
+    /// It could not be reached for longer than the configured time, or it broke the protocol. It may live.
+    Cut,
+}
+
+/// The payload of a frame that came.
+#[derive(Debug)]
+pub enum Payload<B> {
+    /// None, or a short one.
+    Short(Short),
+    /// In memory of this node's.
+    Owned(Vec<u8>),
+    /// In place.
+    Lent(B),
+}
+
+/// Up to [`Short::MAX`] bytes by value. Aligned, so that moving one is moving words.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
+pub struct Short {
+    bytes: [u8; Short::MAX],
+    length: u8,
+}
+
+impl Short {
+    /// Most bytes.
+    pub const MAX: usize = 95;
+
+    /// No bytes.
+    pub const EMPTY: Short = Short { length: 0, bytes: [0; Short::MAX] };
+
+    /// A copy of `bytes`, if they are few enough.
+    pub fn new(bytes: &[u8]) -> Option<Short> {
+        let mut short = Short { length: bytes.len() as u8, ..Short::EMPTY };
+        short.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(short)
+    }
+
+    /// The first so many bytes of a word, little-endian; at most all.
+    #[inline]
+    pub fn of_word(word: u64, bytes: usize) -> Short {
+        let length = bytes.min(size_of_val(&word));
+        let mut short = Short { length: length as u8, ..Short::EMPTY };
+        let kept = if length < size_of_val(&word) { word & ((1 << (8 * length)) - 1) } else { word };
+        if let Some(first) = short.bytes.first_chunk_mut() {
+            *first = kept.to_le_bytes();
+        }
+        short
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl<B: Block> Payload<B> {
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Payload::Short(short) => short.bytes().len(),
+            Payload::Owned(bytes) => bytes.len(),
+            Payload::Lent(block) => block.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The payload, if it is eight bytes: little-endian.
+    pub fn word(&self) -> Option<u64> {
+        let mut bytes = [0; 8];
+        (self.len() == bytes.len() && self.copy_to(&mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
+    }
+
+    /// Copies as much as fits; gives the number of bytes.
+    pub fn copy_to(&self, into: &mut [u8]) -> usize {
+        let bytes = match self {
+            Payload::Short(short) => short.bytes(),
+            Payload::Owned(bytes) => bytes,
+            Payload::Lent(block) => return block.copy_to(0, into),
+        };
+        let copied = bytes.len().min(into.len());
+        into[..copied].copy_from_slice(&bytes[..copied]);
+        copied
+    }
+}
+
+/// Payload that lies in memory another node writes.
+pub trait Block: Send + 'static {
+    /// Number of bytes.
+    fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Copies from `offset`, as much as there is and fits; gives the number of bytes.
+    fn copy_to(&self, offset: usize, into: &mut [u8]) -> usize;
+    /// Where it lies. Stays readable while the block lives; its bytes are the peer's to change.
+    fn address(&self) -> *const u8;
+    /// Whether the link has blocks enough that this one may be kept for as long as a program likes.
+    fn may_be_kept(&self) -> bool;
+}
+
+/// Links without payload in place have this block, of which there is none.
+#[derive(Debug)]
+pub enum NoBlock {}
+
+impl Block for NoBlock {
+    fn len(&self) -> usize {
+        match *self {}
+    }
+    fn copy_to(&self, _: usize, _: &mut [u8]) -> usize {
+        match *self {}
+    }
+    fn address(&self) -> *const u8 {
+        match *self {}
+    }
+    fn may_be_kept(&self) -> bool {
+        match *self {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_gives_its_first_bytes_and_no_others() {
+        let word = 0x8877_6655_4433_2211;
+        for bytes in 0..=12 {
+            let kept = bytes.min(8);
+            assert_eq!(Short::of_word(word, bytes).bytes(), &word.to_le_bytes()[..kept]);
+            assert_eq!(Short::of_word(word, bytes).bytes[kept..], [0; Short::MAX][kept..]);
+        }
+    }
+}

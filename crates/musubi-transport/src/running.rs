@@ -1,0 +1,86 @@
+//! What an interface asks of a running node, wherever that runs: in a process of Linux ([`runtime`](crate::runtime)), or on a
+//! core or in a task over memory that all nodes map ([`mapped`](crate::mapped)).
+
+use core::task::Waker;
+
+use crate::engine::{Engine, RequestId};
+use crate::links::{Block, Links, Payload};
+use crate::{Error, NodeId};
+
+/// The links of a running node, as an interface needs them besides the engine.
+pub trait Ways: Links {
+    /// The time now, in nanoseconds of the clock that deadlines are on.
+    fn now_ns(&mut self) -> u64;
+
+    /// Gives the engine what has arrived: before taking the most urgent message, say, as a more urgent one may lie right
+    /// behind the first.
+    fn take_in(&mut self, engine: &mut Engine<Self::Block>);
+
+    /// Takes back the memory of a payload that is no longer needed.
+    fn recycle(&mut self, payload: Payload<Self::Block>);
+}
+
+/// A handle of a running node; the last one that is dropped ends it.
+pub trait Running: Clone + Send + Sync + Unpin + 'static {
+    /// Payload in place.
+    type Block: Block;
+    /// The links.
+    type Ways: Ways<Block = Self::Block>;
+    /// How long a call may wait.
+    type Deadline: Copy + PartialEq + Send;
+    /// Not at all.
+    const POLL: Self::Deadline;
+
+    /// This node.
+    fn id(&self) -> NodeId;
+
+    /// Does something with the engine, and flushes what it sent.
+    ///
+    /// # Errors
+    /// Here and below [`Error::NodeNotInitialized`] if the node has ended.
+    fn with<R>(&self, operation: impl FnOnce(&mut Engine<Self::Block>, &mut Self::Ways) -> R) -> Result<R, Error>;
+
+    /// As [`Running::with`], once everything that has arrived is taken in.
+    ///
+    /// # Errors
+    /// As [`Running::with`].
+    fn with_arrivals<R>(
+        &self,
+        operation: impl FnOnce(&mut Engine<Self::Block>, &mut Self::Ways) -> R,
+    ) -> Result<R, Error>;
+
+    /// As [`Running::with`], for a future's task or something that is dropped.
+    ///
+    /// # Errors
+    /// As [`Running::with`].
+    fn with_aside<R>(&self, operation: impl FnOnce(&mut Engine<Self::Block>, &mut Self::Ways) -> R)
+    -> Result<R, Error>;
+
+    /// Waits until `ready` gives something.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], and as [`Running::with`], also while waiting.
+    fn wait_for<R>(
+        &self,
+        deadline: Self::Deadline,
+        ready: impl FnMut(&mut Engine<Self::Block>, &mut Self::Ways) -> Option<R>,
+    ) -> Result<R, Error>;
+
+    /// Wakes `waker` once the request has completed or is no more. If that is so already, wakes nobody and says true.
+    ///
+    /// # Errors
+    /// As [`Running::with`].
+    fn wake_when_complete(&self, request: RequestId, waker: &Waker) -> Result<bool, Error>;
+
+    /// Wakes `waker` at the next change of anything.
+    ///
+    /// # Errors
+    /// As [`Running::with`].
+    fn wake_when_changed(&self, waker: &Waker) -> Result<(), Error>;
+
+    /// Ends the node.
+    ///
+    /// # Errors
+    /// As [`Running::with`], if it had ended.
+    fn finish(&self) -> Result<(), Error>;
+}

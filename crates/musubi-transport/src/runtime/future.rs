@@ -1,0 +1,18 @@
+//! Futures that wait for requests, or for any change, on this runtime.
+
+use std::task::Waker;
+
+use super::shared::State;
+use crate::engine::RequestId;
+
+impl State {
+    /// See [`super::Node::wake_when_complete`].
+    pub fn register(&mut self, request: RequestId, waker: &Waker) -> bool {
+        self.wakers.register(&self.engine, request, waker)
+    }
+
+    /// See [`super::Node::wake_when_changed`].
+    pub fn register_for_change(&mut self, waker: &Waker) {
+        self.wakers.register_for_change(waker);
+    }
+}

@@ -1,0 +1,513 @@
+//! The links of a node, of all kinds, as the one [`Links`] that its engine sees.
+//!
+//! How it works: which kind reaches a peer is looked up in the system once and kept in a table. The clock is read where
+//! threads begin and end to wait or look in vain, not between what has come and what is sent for it: a reading that is as
+//! old as the last look does for everything but questions of how long something took.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::{collections::hash_map::RandomState, hash::BuildHasher as _, hash::Hasher as _};
+
+use musubi_linux::clock::now_ns;
+use rustix::event::epoll;
+
+use crate::carrier::Carrier;
+use crate::engine::Engine;
+use crate::frame::{Header, Kind};
+use crate::links::{Links, NoBlock, Payload, Report, Sent, Short};
+use crate::picture::{DoorPicture, LinkPicture, LogPicture};
+use crate::shm::{Arrival, ShmCarrier};
+use crate::tcp::TcpCarrier;
+use crate::topology::{Topology, Way};
+use crate::{Error, NodeId};
+
+pub use crate::shm::Block;
+
+/// Highest byte of tokens of shared memory's descriptors.
+const TOKEN_MEMORY: u64 = 1;
+/// Highest byte of tokens of the network's descriptors.
+pub const TOKEN_NETWORK: u64 = crate::tcp::CARRIER;
+
+/// Of looks that found nothing, one in this many is made all the same.
+const LOOKS_IN_VAIN: u32 = 16;
+
+/// Bytes sent over the network after which a thread that never waits looks at the links all the same. What peers
+/// acknowledge frees memory that the next frames then find in the processor's cache; and news are not to wait for its end.
+const SENT_UNSEEN_BYTES: usize = 256 * 1024;
+
+/// Most reports that are taken in at a time, before a thread looks at its own condition again.
+pub(super) const REPORTS_MAX: u32 = 256;
+
+/// What a carrier is made with.
+#[derive(Debug)]
+pub struct Wiring {
+    /// The system.
+    pub topology: Arc<Topology>,
+    /// This node.
+    pub me: NodeId,
+    /// Tells this run from others.
+    pub incarnation: u32,
+    /// Where descriptors are registered.
+    pub epoll: Arc<OwnedFd>,
+}
+
+impl Wiring {
+    pub(super) fn new(topology: Arc<Topology>, me: NodeId) -> Result<Wiring, Error> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|_| Error::NodeInitFailed)?;
+        Ok(Wiring { topology, me, incarnation: next_incarnation(), epoll: Arc::new(epoll) })
+    }
+}
+
+/// Even, and spreads neighbouring process numbers.
+const PROCESSES_APART: u32 = 0x9e37_79b2;
+
+/// Tells runs of a node apart: odd, by a hasher's random key from those of other processes, and one step on from the
+/// last of this process, so that names of endpoints differ between a node's runs (see `Engine::new`). Children of one
+/// parent have its key and its steps, but not its number.
+fn next_incarnation() -> u32 {
+    static FIRST: OnceLock<u32> = OnceLock::new();
+    static STEPS: AtomicU32 = AtomicU32::new(0);
+    let first = FIRST.get_or_init(|| RandomState::new().build_hasher().finish() as u32 | 1);
+    let process = std::process::id().wrapping_mul(PROCESSES_APART);
+    first.wrapping_add(process).wrapping_add(2 * STEPS.fetch_add(1, Ordering::Relaxed))
+}
+
+/// How a peer is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Unknown,
+    Nowhere,
+    Memory,
+    Network,
+}
+
+/// The links of a network: sockets, or what a test puts in their place.
+type Network = Box<dyn Carrier<Block = NoBlock>>;
+
+/// All links of a node.
+pub struct Hub {
+    topology: Arc<Topology>,
+    me: NodeId,
+    memory: Option<ShmCarrier>,
+    network: Option<Network>,
+    /// All peers are reached by the network, wherever the system says that they are.
+    network_only: bool,
+    routes: Vec<Route>,
+    now_ns: u64,
+    network_unflushed: bool,
+    /// The network has just been read, or will be by the sleep that follows: the next poll passes it over.
+    network_read: bool,
+    /// Bytes sent over the network since it was last looked at.
+    sent_unseen_bytes: usize,
+    /// First looks of waits into the network, one after the other, that found nothing.
+    looks_in_vain: u32,
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (memory, network) = (self.memory.is_some(), self.network.is_some());
+        f.debug_struct("Hub").field("memory", &memory).field("network", &network).finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// The links that the system says this node has.
+    pub(super) fn of_system(wiring: &Wiring) -> Result<Hub, Error> {
+        let Wiring { topology, me, incarnation, epoll } = wiring;
+        let mut hub = Hub::without(wiring);
+        let place = topology.nodes.get(me);
+        let by_memory = |peer: NodeId| peer != *me && topology.way(*me, peer) == Some(Way::SharedMemory);
+        let has_memory = topology.nodes.is_empty() || place.is_some_and(|place| place.shared_memory.is_some());
+        if has_memory || topology.nodes.keys().any(|peer| by_memory(*peer)) {
+            hub.memory = Some(ShmCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll))?);
+        }
+        if TcpCarrier::is_needed(topology, *me) || place.is_some_and(|place| place.tcp.is_some()) {
+            let network = TcpCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll));
+            hub.network = Some(Box::new(network.map_err(|error| why_not(&error))?));
+        }
+        Ok(hub)
+    }
+
+    /// Links of one kind only.
+    pub(super) fn of_network(wiring: &Wiring, network: Network) -> Hub {
+        Hub { network: Some(network), network_only: true, ..Hub::without(wiring) }
+    }
+
+    fn without(wiring: &Wiring) -> Hub {
+        Hub {
+            topology: Arc::clone(&wiring.topology),
+            me: wiring.me,
+            memory: None,
+            network: None,
+            network_only: false,
+            routes: vec![Route::Unknown; NodeId::COUNT],
+            now_ns: now_ns(),
+            network_unflushed: false,
+            network_read: false,
+            sent_unseen_bytes: 0,
+            looks_in_vain: 0,
+        }
+    }
+
+    /// The time now, in nanoseconds of the monotonic clock.
+    pub fn now_ns(&mut self) -> u64 {
+        self.now_ns = now_ns();
+        self.now_ns
+    }
+
+    /// The time when the clock was last read.
+    #[inline]
+    pub(super) fn last_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    #[inline(always)]
+    fn route(&mut self, peer: NodeId) -> Route {
+        match self.routes[peer.index()] {
+            Route::Unknown => self.find_route(peer),
+            known => known,
+        }
+    }
+
+    #[cold]
+    fn find_route(&mut self, peer: NodeId) -> Route {
+        let route = match self.topology.way(self.me, peer) {
+            _ if !self.topology.has(peer) => Route::Nowhere,
+            _ if self.network_only => Route::Network,
+            Some(Way::SharedMemory) => Route::Memory,
+            Some(Way::Tcp(_)) => Route::Network,
+            None => Route::Nowhere,
+        };
+        self.routes[peer.index()] = route;
+        route
+    }
+
+    #[inline(never)]
+    fn send_by_network(&mut self, peer: NodeId, header: Header, payload: &[u8]) -> Sent {
+        let Some(network) = &mut self.network else { return Sent::NoLink };
+        self.network_unflushed = true;
+        self.sent_unseen_bytes += payload.len();
+        network.send(self.now_ns, peer, &header, payload)
+    }
+
+    /// Looks at everything that can be looked at cheaply. The clock is read by the caller, and before: what has come is
+    /// on its way to somebody who waits.
+    #[inline(always)]
+    pub(super) fn poll(&mut self) {
+        let just_read = std::mem::take(&mut self.network_read);
+        self.sent_unseen_bytes = 0;
+        if let (Some(network), false) = (&mut self.network, just_read) {
+            network.poll(self.now_ns);
+        }
+        if let Some(memory) = &mut self.memory {
+            memory.poll(self.now_ns);
+        }
+    }
+
+    /// Whether so much was sent without a look that one is due.
+    #[inline]
+    pub(super) fn owes_look(&self) -> bool {
+        self.sent_unseen_bytes >= SENT_UNSEEN_BYTES
+    }
+
+    /// Before the first look of a wait. If that sleeps at once, a look into the network is a system call that the sleep
+    /// makes needless, as it ends at once if something is there. So the look is left out where such looks found nothing
+    /// (in a stream they do), but for one in [`LOOKS_IN_VAIN`].
+    #[inline]
+    pub(super) fn before_look(&mut self, sleeps_at_once: bool) {
+        self.network_read = sleeps_at_once && !self.looks_in_vain.is_multiple_of(LOOKS_IN_VAIN);
+        if self.network.is_some() && !self.network_read {
+            self.now_ns();
+        }
+    }
+
+    /// After that look: whether it found something.
+    #[inline]
+    pub(super) fn note_look(&mut self, found: bool) {
+        self.looks_in_vain = if found { 0 } else { self.looks_in_vain.wrapping_add(1) };
+    }
+
+    /// Whether [`Hub::poll`] makes system calls.
+    #[inline]
+    pub(super) fn polls_the_kernel(&self) -> bool {
+        self.network.is_some()
+    }
+
+    /// Gives the engine one report, of memory first, which is the quicker one, and says its frame's class, 0 if it is
+    /// none; `None` if there is no report.
+    #[inline(always)]
+    pub(super) fn take_in_one(&mut self, engine: &mut Engine<Block>) -> Option<u8> {
+        let Some(memory) = &mut self.memory else { return self.take_in_other(engine) };
+        match memory.next_place() {
+            Some(place) => self.take_in_from(place, engine),
+            None if self.network.is_none() && !memory.has_rest() => None,
+            None => self.take_in_other(engine),
+        }
+    }
+
+    /// Gives the engine what else there is to report, where [`ShmCarrier::next_place`] has found none.
+    #[inline(never)]
+    fn take_in_other(&mut self, engine: &mut Engine<Block>) -> Option<u8> {
+        let of_memory = self.memory.as_mut().and_then(ShmCarrier::next_of_rest);
+        let report = match of_memory {
+            Some(report) => report,
+            None => self.network.as_mut()?.next_report(self.now_ns).map(without_blocks)?,
+        };
+        let now_ns = self.time_of(&report);
+        let class = if let Report::Frame { header, .. } = &report { header.class } else { 0 };
+        engine.report(now_ns, report, self);
+        Some(class)
+    }
+
+    /// Gives the engine the next frame of a link in shared memory. A report is large, and costs more to hand on than a
+    /// scalar to take in.
+    #[inline(never)]
+    fn take_in_from(&mut self, place: u16, engine: &mut Engine<Block>) -> Option<u8> {
+        let memory = self.memory.as_mut()?;
+        let Some((node, header, word)) = memory.brief_from(place) else { return self.take_in_arrival(place, engine) };
+        if header.kind == Kind::Scalar {
+            let word = (header.length as usize == size_of_val(&word)).then_some(word);
+            engine.word(self.now_ns, node, &header, word, self);
+        } else {
+            self.hand_in(node, header, Payload::Short(Short::of_word(word, header.length as usize)), engine);
+        }
+        Some(header.class)
+    }
+
+    /// Gives the engine the next frame of a link, whose payload is longer; or what is to be reported instead.
+    #[inline(never)]
+    fn take_in_arrival(&mut self, place: u16, engine: &mut Engine<Block>) -> Option<u8> {
+        let memory = self.memory.as_mut()?;
+        // If the link has just ended there is a report of that, and its successor's frames come behind it.
+        let arrival = if memory.holds_reports() { None } else { memory.arrival_from(place) };
+        let Some(Arrival { node, header, placed, .. }) = arrival else { return self.take_in_other(engine) };
+        if let Some(payload) = memory.payload_of(place, placed) {
+            self.hand_in(node, header, payload, engine);
+        }
+        Some(header.class)
+    }
+
+    /// Gives the engine a frame.
+    #[inline(never)]
+    fn hand_in(&mut self, peer: NodeId, header: Header, payload: Payload<Block>, engine: &mut Engine<Block>) {
+        if header.kind == Kind::Message {
+            return engine.came(self.now_ns, peer, &header, payload, self);
+        }
+        let report = Report::Frame { peer, header, payload };
+        let now_ns = self.time_of(&report);
+        engine.report(now_ns, report, self);
+    }
+
+    /// Gives the engine what has arrived, at most `REPORTS_MAX` reports: before taking the most urgent message, say, as
+    /// a more urgent one may lie right behind the first.
+    #[inline]
+    pub fn take_in(&mut self, engine: &mut Engine<Block>) {
+        for _ in 0..REPORTS_MAX {
+            if self.take_in_one(engine).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// When what is reported came: what is a matter of time gets a fresh reading, everything else the last one.
+    #[inline]
+    fn time_of(&mut self, report: &Report<Block>) -> u64 {
+        match report {
+            Report::Frame { header, .. } if matches!(header.kind, Kind::Ping | Kind::Pong) => self.now_ns(),
+            Report::Frame { .. } | Report::Acknowledged { .. } | Report::Room { .. } => self.now_ns,
+            Report::Up { .. } | Report::Down { .. } | Report::Absent { .. } => self.now_ns(),
+        }
+    }
+
+    /// Sends and rings what sends have left to do; true if something went to the network.
+    #[inline(always)]
+    pub(super) fn flush(&mut self) -> bool {
+        if let Some(memory) = &mut self.memory {
+            memory.flush(self.now_ns);
+        }
+        self.network_unflushed && self.flush_network()
+    }
+
+    #[cold]
+    fn flush_network(&mut self) -> bool {
+        self.network_unflushed = false;
+        if let Some(network) = &mut self.network {
+            network.flush(self.now_ns);
+        }
+        true
+    }
+
+    /// Sends everything that was held back, acknowledgements included.
+    pub(super) fn flush_all(&mut self) {
+        self.network_unflushed = true;
+        self.flush();
+    }
+
+    /// Takes back the memory of a payload that is no longer needed: that of the network is used again.
+    pub fn recycle(&mut self, payload: Payload<Block>) {
+        if let (Payload::Owned(buffer), Some(network)) = (payload, &mut self.network) {
+            network.recycle(buffer);
+        }
+    }
+
+    /// Announces sleep at all links; true if something came meanwhile.
+    pub(super) fn prepare_sleep(&mut self) -> bool {
+        // Both, as both are told when it is over.
+        let memory = self.memory.as_mut().is_some_and(|memory| memory.prepare_sleep());
+        let network = self.network.as_mut().is_some_and(|network| network.prepare_sleep());
+        memory || network
+    }
+
+    pub(super) fn finish_sleep(&mut self) {
+        if let Some(memory) = &mut self.memory {
+            memory.finish_sleep();
+        }
+        if let Some(network) = &mut self.network {
+            network.finish_sleep();
+        }
+    }
+
+    /// When [`Hub::tick`] has something to do.
+    pub(super) fn deadline_ns(&self) -> u64 {
+        let memory_ns = self.memory.as_ref().map_or(u64::MAX, |memory| memory.deadline_ns());
+        self.network.as_ref().map_or(memory_ns, |network| memory_ns.min(network.deadline_ns()))
+    }
+
+    /// Does what is due by time.
+    pub(super) fn tick(&mut self) {
+        let now_ns = self.now_ns();
+        if now_ns < self.deadline_ns() {
+            return;
+        }
+        if let Some(memory) = &mut self.memory {
+            memory.tick(now_ns);
+        }
+        if let Some(network) = &mut self.network {
+            network.tick(now_ns);
+        }
+    }
+
+    /// A descriptor is ready.
+    pub(super) fn ready(&mut self, token: u64) {
+        match (token >> 56, &mut self.memory, &mut self.network) {
+            (TOKEN_MEMORY, Some(memory), _) => memory.ready(self.now_ns, token),
+            (TOKEN_NETWORK, _, Some(network)) => {
+                network.ready(self.now_ns, token);
+                self.network_read = true;
+            }
+            _ => (),
+        }
+    }
+
+    /// Whether links have reports at hand of which no descriptor tells any more.
+    #[inline]
+    pub(super) fn holds_reports(&self) -> bool {
+        self.network.as_ref().is_some_and(|network| network.holds_reports())
+            || self.memory.as_ref().is_some_and(|memory| memory.holds_reports())
+    }
+
+    /// Ends all links; nothing can be sent any more. Those of the network, whose goodbyes take their time, are handed out to
+    /// be ended without the node's lock.
+    pub(super) fn close(&mut self) -> Option<Leaving> {
+        let now_ns = self.now_ns();
+        if let Some(mut memory) = self.memory.take() {
+            memory.flush(now_ns);
+            memory.leave(now_ns);
+        }
+        self.network.take().map(Leaving)
+    }
+}
+
+/// Links that are to be ended.
+pub(super) struct Leaving(Network);
+
+impl Leaving {
+    /// Says goodbye.
+    pub(super) fn leave(mut self) {
+        let now_ns = now_ns();
+        self.0.flush(now_ns);
+        self.0.leave(now_ns);
+    }
+}
+
+/// What a program is told when the network cannot be had. An address in use is that of a node that runs.
+fn why_not(error: &crate::tcp::Error) -> Error {
+    match error {
+        crate::tcp::Error::Listen(_, cause) if cause.kind() == std::io::ErrorKind::AddrInUse => Error::NodeInitialized,
+        _ => Error::NodeInitFailed,
+    }
+}
+
+impl Links for Hub {
+    type Block = Block;
+
+    #[inline(always)]
+    fn send(&mut self, peer: NodeId, header: &Header, payload: &[u8]) -> Sent {
+        match self.route(peer) {
+            Route::Memory => match &mut self.memory {
+                Some(memory) => memory.send(self.now_ns, peer, header, payload),
+                None => Sent::NoLink,
+            },
+            Route::Network => self.send_by_network(peer, *header, payload),
+            Route::Nowhere | Route::Unknown => Sent::NoLink,
+        }
+    }
+
+    fn want(&mut self, peer: NodeId, wanted: bool) {
+        let now_ns = self.now_ns();
+        match (self.route(peer), &mut self.memory, &mut self.network) {
+            (Route::Memory, Some(memory), _) => memory.want(now_ns, peer, wanted),
+            (Route::Network, _, Some(network)) => network.want(now_ns, peer, wanted),
+            _ => return,
+        }
+        // New links may have new deadlines: see `Shared::settle`.
+        self.network_unflushed = true;
+    }
+
+    fn knows(&self, peer: NodeId) -> bool {
+        self.topology.has(peer)
+    }
+
+    fn link(&self, peer: NodeId) -> Option<LinkPicture> {
+        match self.routes[peer.index()] {
+            Route::Memory => self.memory.as_ref()?.link(peer),
+            Route::Network => self.network.as_ref()?.link(peer),
+            Route::Nowhere | Route::Unknown => None,
+        }
+    }
+
+    fn door(&self) -> Option<DoorPicture> {
+        let mut door = DoorPicture::default();
+        if let Some(memory) = &self.memory {
+            memory.describe_door(&mut door);
+        }
+        if let Some(network) = &self.network {
+            network.describe_door(&mut door);
+        }
+        Some(door)
+    }
+
+    fn log(&self) -> Vec<LogPicture> {
+        self.network.as_ref().map(|network| network.log()).unwrap_or_default()
+    }
+}
+
+/// The same report of links that have no payload in place.
+fn without_blocks(report: Report<NoBlock>) -> Report<Block> {
+    match report {
+        Report::Up { peer, incarnation } => Report::Up { peer, incarnation },
+        Report::Down { peer, loss } => Report::Down { peer, loss },
+        Report::Frame { peer, header, payload } => {
+            let payload = match payload {
+                Payload::Short(short) => Payload::Short(short),
+                Payload::Owned(bytes) => Payload::Owned(bytes),
+                Payload::Lent(none) => match none {},
+            };
+            Report::Frame { peer, header, payload }
+        }
+        Report::Acknowledged { peer, number } => Report::Acknowledged { peer, number },
+        Report::Room { peer } => Report::Room { peer },
+        Report::Absent { peer } => Report::Absent { peer },
+    }
+}

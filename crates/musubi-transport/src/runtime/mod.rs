@@ -1,0 +1,253 @@
+//! The running node: one engine, its links, and the threads that call.
+//!
+//! What you may rely on: a thread that waits drives the links itself, so no other thread stands between a peer and it.
+//! A call that finds its condition true takes and gives back one lock and makes no system call. Every wait has a
+//! deadline. Before a call returns, what it sent has been handed to the kernel or lies in the peer's memory. Ending a
+//! node wakes everybody who waits, joins its thread, and closes its descriptors with the last handle.
+//!
+//! How it works: *leader and followers* (Schmidt et al., "Leader/Followers", 2000). Of the threads that wait, one leads:
+//! it pulls reports from the links into the engine, spins for [`Options::spin_ns`], then announces sleep to the peers and
+//! sleeps in `epoll_wait`, without the lock. The others sleep until the leader sees that something has changed, or
+//! leaves and makes one of them the leader.
+//!
+//! Where nobody waits, the node's *background thread* sees to heartbeats, new links, acknowledgements and answers. While
+//! the program calls now and then it only looks every `background::TICK_NS`, so an answer to a peer (to "is this endpoint
+//! there yet?", say), the acknowledgement of a message too, may wait for one tick while a program computes, and no longer. After a tick without a call, or as soon as a future
+//! waits, it sleeps in the kernel on the links itself; the next call that could wait sends it back to ticking, once.
+//!
+//! What it does not do: read descriptions or environment variables; serve a child made by `fork`, which has no part in
+//! the node: every call there says [`Error::NodeNotInitialized`].
+
+mod background;
+mod events;
+mod face;
+mod future;
+mod hub;
+mod shared;
+mod wait;
+
+pub mod within;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+pub use background::TICK_NS;
+pub use hub::{Block, Hub, Wiring};
+pub use musubi_linux::Deadline;
+
+use crate::carrier::Carrier;
+use crate::engine::{Engine, RequestId};
+use crate::links::NoBlock;
+use crate::topology::Topology;
+use crate::{Error, NodeId};
+use shared::Shared;
+
+/// Most looks at the links of one [`Node::with_arrivals`].
+const ARRIVALS_MAX: u32 = 16;
+
+/// How a node behaves.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// How long a waiting thread looks before it sleeps, nanoseconds; `u64::MAX`: it never sleeps. Nothing where the
+    /// process has one processor only.
+    pub spin_ns: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { spin_ns: 10_000 }
+    }
+}
+
+/// A running node; clones are handles of the same one. The last handle that is dropped ends it.
+#[derive(Debug)]
+pub struct Node {
+    shared: Arc<Shared>,
+}
+
+impl Node {
+    /// Starts a node of a system with the links that the system says it has.
+    ///
+    /// # Errors
+    /// [`Error::NodeInitialized`] if a living process has it; [`Error::DomainInvalid`] or [`Error::NodeInvalid`] if the
+    /// system has not; [`Error::NodeInitFailed`] if links or threads cannot be had.
+    pub fn start(topology: Arc<Topology>, me: NodeId, options: Options) -> Result<Node, Error> {
+        Node::begin(topology, me, options, Hub::of_system)
+    }
+
+    /// Starts a node all of whose links are what `network` makes, wherever the system says that the others are.
+    ///
+    /// # Errors
+    /// As [`Node::start`], and what `network` gives.
+    pub fn start_with<F>(topology: Arc<Topology>, me: NodeId, options: Options, network: F) -> Result<Node, Error>
+    where
+        F: FnOnce(&Wiring) -> Result<Box<dyn Carrier<Block = NoBlock>>, Error>,
+    {
+        Node::begin(topology, me, options, |wiring| Ok(Hub::of_network(wiring, network(wiring)?)))
+    }
+
+    fn begin<F>(topology: Arc<Topology>, me: NodeId, options: Options, links: F) -> Result<Node, Error>
+    where
+        F: FnOnce(&Wiring) -> Result<Hub, Error>,
+    {
+        if !topology.has(me) {
+            let in_domain = |id: &NodeId| id.domain() == me.domain();
+            return Err(if topology.nodes.keys().any(in_domain) { Error::NodeInvalid } else { Error::DomainInvalid });
+        }
+        let wiring = Wiring::new(topology, me)?;
+        let hub = links(&wiring)?;
+        let node = Node { shared: Arc::new(Shared::new(wiring, hub, options)?) };
+        background::start(&node.shared)?;
+        Ok(node)
+    }
+
+    /// This node.
+    pub fn id(&self) -> NodeId {
+        self.shared.wiring.me
+    }
+
+    /// The system that it is a node of.
+    pub fn topology(&self) -> &Arc<Topology> {
+        &self.shared.wiring.topology
+    }
+
+    /// Nanoseconds of the clock that deadlines are on.
+    pub fn now_ns(&self) -> u64 {
+        musubi_linux::clock::now_ns()
+    }
+
+    /// Whether it has been ended.
+    pub fn has_finished(&self) -> bool {
+        self.shared.lock().is_err()
+    }
+
+    /// Does something with the engine, and flushes what it sent. Nothing that arrived meanwhile is looked at.
+    ///
+    /// # Errors
+    /// [`Error::NodeNotInitialized`] if the node has ended.
+    #[inline(always)]
+    pub fn with<R>(&self, operation: impl FnOnce(&mut Engine<Block>, &mut Hub) -> R) -> Result<R, Error> {
+        let mut state = self.shared.enter()?;
+        let state_now = &mut *state;
+        let result = operation(&mut state_now.engine, &mut state_now.hub);
+        self.shared.leave(state);
+        Ok(result)
+    }
+
+    /// As [`Node::with`], once everything that has arrived is taken in: for counting it. Looks at the links at most
+    /// `ARRIVALS_MAX` times, as peers may go on sending.
+    ///
+    /// # Errors
+    /// [`Error::NodeNotInitialized`] if the node has ended.
+    pub fn with_arrivals<R>(&self, operation: impl FnOnce(&mut Engine<Block>, &mut Hub) -> R) -> Result<R, Error> {
+        let mut state = self.shared.enter()?;
+        for _ in 0..ARRIVALS_MAX {
+            let before = state.engine.changes();
+            self.shared.first_round(&mut state, Deadline::Poll, &mut |_, _| false);
+            if state.engine.changes() == before {
+                break;
+            }
+        }
+        let state_now = &mut *state;
+        let result = operation(&mut state_now.engine, &mut state_now.hub);
+        self.shared.leave(state);
+        Ok(result)
+    }
+
+    /// Waits until `ready` gives something. It is tried first as things are, then after looking at the links, then
+    /// whenever something has changed; with [`Deadline::Poll`] the first two.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`]; [`Error::NodeNotInitialized`] if the node has ended, also while waiting.
+    #[inline(always)]
+    pub fn wait_for<R>(
+        &self,
+        deadline: Deadline,
+        mut ready: impl FnMut(&mut Engine<Block>, &mut Hub) -> Option<R>,
+    ) -> Result<R, Error> {
+        // What it gives stays here: those who wait hand on only whether there is something.
+        let mut found = None;
+        let mut is_ready = |engine: &mut Engine<Block>, hub: &mut Hub| {
+            found = ready(engine, hub);
+            found.is_some()
+        };
+        let mut state = self.shared.enter()?;
+        let before = state.engine.changes();
+        let state_now = &mut *state;
+        if is_ready(&mut state_now.engine, &mut state_now.hub) {
+            if state.hub.owes_look() {
+                self.shared.glance(&mut state);
+            }
+            self.shared.leave(state);
+        } else {
+            wait::in_vain(&self.shared, state, before, deadline, &mut is_ready)?;
+        }
+        found.ok_or(Error::Timeout)
+    }
+
+    /// As [`Node::with`] for a future's task, which never waits itself: the background thread stays with the links.
+    ///
+    /// # Errors
+    /// [`Error::NodeNotInitialized`] if the node has ended.
+    pub fn with_aside<R>(&self, operation: impl FnOnce(&mut Engine<Block>, &mut Hub) -> R) -> Result<R, Error> {
+        let mut state = self.shared.lock()?;
+        let state_now = &mut *state;
+        let result = operation(&mut state_now.engine, &mut state_now.hub);
+        self.shared.leave_aside(state);
+        Ok(result)
+    }
+
+    /// Wakes `waker` once the request has completed or is no more; one waker a request, the last one counts. If that is
+    /// so already, wakes nobody and says true.
+    ///
+    /// # Errors
+    /// [`Error::NodeNotInitialized`] if the node has ended.
+    pub fn wake_when_complete(&self, request: RequestId, waker: &Waker) -> Result<bool, Error> {
+        let mut state = self.shared.lock()?;
+        let complete = state.register(request, waker);
+        self.shared.leave_aside(state);
+        Ok(complete)
+    }
+
+    /// Wakes `waker` at the next change of anything: for operations that are tried again instead of being requests.
+    ///
+    /// # Errors
+    /// [`Error::NodeNotInitialized`] if the node has ended.
+    pub fn wake_when_changed(&self, waker: &Waker) -> Result<(), Error> {
+        let mut state = self.shared.lock()?;
+        state.register_for_change(waker);
+        self.shared.leave_aside(state);
+        Ok(())
+    }
+
+    /// Ends the node: peers are told, everybody who waits gets [`Error::NodeNotInitialized`], the name is free again.
+    ///
+    /// # Errors
+    /// [`Error::NodeNotInitialized`] if it had ended.
+    pub fn finish(&self) -> Result<(), Error> {
+        self.shared.finish()
+    }
+}
+
+impl Clone for Node {
+    fn clone(&self) -> Node {
+        self.shared.handles.fetch_add(1, Ordering::Relaxed);
+        Node { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if !self.shared.is_ours() {
+            // In a forked child neither thread nor links are there to be ended: what is left of them is kept unused.
+            std::mem::forget(Arc::clone(&self.shared));
+            return;
+        }
+        if self.shared.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // It may have been ended already.
+            let _ = self.shared.finish();
+        }
+    }
+}

@@ -1,0 +1,617 @@
+//! What the threads of a node share, and how a call comes in and goes out.
+//!
+//! How it works: one lock over engine and links. A thread that finds it taken counts itself into
+//! [`Shared::wanted`]; a leader that spins holds the lock, looks at that word each round and makes way. The background
+//! thread never waits for the lock: it sets [`TICK`] there, and whoever drives the links does its round.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::task::Waker;
+use std::thread::{JoinHandle, ThreadId};
+
+use musubi_linux::forks::Run;
+use musubi_linux::{Deadline, futex};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+
+use super::Options;
+use super::events::EventLoop;
+use super::hub::{Block, Hub, REPORTS_MAX, Wiring};
+use crate::Error;
+use crate::engine::Engine;
+use crate::wakers::Wakers;
+
+/// Tries what a thread waits for; true if it is there.
+pub(super) type Ready<'r> = &'r mut dyn FnMut(&mut Engine<Block>, &mut Hub) -> bool;
+
+/// Bit of [`Shared::wanted`]: the background thread asks for a round of service. Below: how many want the lock.
+pub(super) const TICK: u32 = 1 << 31;
+/// Pauses for which a thread that gave the lock up leaves it to those who want it, before it queues for it itself.
+const WAY_LOOKS: u32 = 2_000;
+/// Tokens of the runtime's own descriptors.
+const TOKEN_WAKE: u64 = 0;
+const TOKEN_ALARM: u64 = 1;
+/// Descriptors that one look asks for.
+pub(super) const EVENTS_MAX: usize = 32;
+
+/// Who sleeps on, or spins over, the links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Driver {
+    Nobody,
+    /// A thread that waits in a call.
+    Caller,
+    /// The background thread; the next call takes the links from it.
+    Background,
+    /// The program's own event loop; likewise.
+    Loop,
+}
+
+/// What only the holder of the lock touches.
+#[derive(Debug)]
+pub(super) struct State {
+    pub engine: Engine<Block>,
+    pub hub: Hub,
+    pub driver: Driver,
+    /// The driver sleeps in the kernel; peers ring.
+    pub asleep: bool,
+    /// Counts sleeps, so that a sleeper knows its own.
+    pub sleeps: u64,
+    /// Until when the driver sleeps at most.
+    pub sleep_until_ns: u64,
+    /// What the alarm is set to; `u64::MAX` if it is not.
+    alarm_ns: u64,
+    /// The background thread sleeps until it is rung, because a caller has the links.
+    pub background_parked: bool,
+    /// Calls that came in, so that the background thread sees whether any did.
+    pub calls: u64,
+    /// [`Engine::changes`] when the program's event loop last armed.
+    pub armed_at: u64,
+    /// The thread of the program's event loop, which sleeps, or is about to, until it is told of a change.
+    pub armed_by: Option<ThreadId>,
+    /// Threads that wait without being the leader.
+    pub followers: u32,
+    /// What the call that has the lock has taken in.
+    taken: Taken,
+    pub wakers: Wakers,
+    /// [`Engine::changes`] when the waiting were last told.
+    told: u64,
+    finished: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    state: Mutex<State>,
+    pub wanted: AtomicU32,
+    pub follow: Condvar,
+    /// Rouses the background thread from a tick.
+    pub bell: AtomicU32,
+    /// Rouses a caller from the kernel; registered under token 0.
+    wake: OwnedFd,
+    /// Ends a sleep when something is due; registered under token 1.
+    alarm: OwnedFd,
+    /// Rouses the background thread from the kernel.
+    pub kick: OwnedFd,
+    pub event_loop: EventLoop,
+    pub handles: AtomicUsize,
+    pub thread: Mutex<Option<JoinHandle<()>>>,
+    pub options: Options,
+    pub wiring: Wiring,
+    run: Run,
+}
+
+impl Shared {
+    pub fn new(wiring: Wiring, hub: Hub, mut options: Options) -> Result<Shared, Error> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let event = || eventfd(0, flags).map_err(|_| Error::NodeInitFailed);
+        let (wake, kick) = (event()?, event()?);
+        let alarm = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+            .map_err(|_| Error::NodeInitFailed)?;
+        for (event, token) in [(&wake, TOKEN_WAKE), (&alarm, TOKEN_ALARM)] {
+            epoll::add(&wiring.epoll, event, epoll::EventData::new_u64(token), epoll::EventFlags::IN)
+                .map_err(|_| Error::NodeInitFailed)?;
+        }
+        let event_loop = EventLoop::new(&wiring.epoll)?;
+        if !futex::spin_allowed() {
+            options.spin_ns = 0;
+        }
+        let state = State {
+            engine: Engine::new(wiring.me, wiring.incarnation),
+            hub,
+            driver: Driver::Nobody,
+            asleep: false,
+            sleeps: 0,
+            sleep_until_ns: 0,
+            alarm_ns: u64::MAX,
+            background_parked: false,
+            calls: 0,
+            armed_at: 0,
+            armed_by: None,
+            followers: 0,
+            taken: Taken::NOTHING,
+            wakers: Wakers::default(),
+            told: 0,
+            finished: false,
+        };
+        Ok(Shared {
+            state: Mutex::new(state),
+            wanted: AtomicU32::new(0),
+            follow: Condvar::new(),
+            bell: AtomicU32::new(0),
+            wake,
+            alarm,
+            kick,
+            event_loop,
+            handles: AtomicUsize::new(1),
+            thread: Mutex::new(None),
+            options,
+            wiring,
+            run: Run::this(),
+        })
+    }
+
+    /// False in a child made by `fork`.
+    pub fn is_ours(&self) -> bool {
+        self.run.is_this()
+    }
+
+    /// The lock, if the node runs.
+    #[inline(always)]
+    pub fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+        if !self.run.is_this() {
+            return Err(Error::NodeNotInitialized);
+        }
+        let state = self.lock_anyway();
+        if state.finished { Err(Error::NodeNotInitialized) } else { Ok(state) }
+    }
+
+    /// The lock, for a call that could wait: the background thread leaves the links to it.
+    #[inline(always)]
+    pub fn enter(&self) -> Result<MutexGuard<'_, State>, Error> {
+        let mut state = self.lock()?;
+        state.calls = state.calls.wrapping_add(1);
+        state.taken = Taken::NOTHING;
+        if matches!(state.driver, Driver::Background | Driver::Loop) {
+            self.oust(&mut state);
+            state.hub.now_ns();
+        }
+        Ok(state)
+    }
+
+    #[inline(always)]
+    pub fn lock_anyway(&self) -> MutexGuard<'_, State> {
+        self.try_lock().unwrap_or_else(|| self.lock_contended())
+    }
+
+    /// The lock, if nobody has it.
+    #[inline(always)]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    #[cold]
+    fn lock_contended(&self) -> MutexGuard<'_, State> {
+        self.wanted.fetch_add(1, Ordering::Relaxed);
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.wanted.fetch_sub(1, Ordering::Relaxed);
+        state
+    }
+
+    /// Takes the links from the sleeping background thread, or from an event loop.
+    #[cold]
+    pub fn oust(&self, state: &mut State) {
+        let driver = std::mem::replace(&mut state.driver, Driver::Nobody);
+        if std::mem::take(&mut state.asleep) {
+            state.hub.finish_sleep();
+        }
+        match driver {
+            Driver::Background => ring(&self.kick),
+            _ => self.unpark_background(state),
+        }
+        // A loop that calls is awake, and compares changes when it arms again.
+        if driver == Driver::Loop && state.armed_by == Some(std::thread::current().id()) {
+            state.armed_by = None;
+        }
+    }
+
+    /// Nobody sleeps on the links any more: the background thread goes on ticking.
+    pub fn unpark_background(&self, state: &mut State) {
+        if std::mem::take(&mut state.background_parked) {
+            self.ring_background();
+        }
+    }
+
+    /// Gives the lock back after a call: flushes, and tells those who wait if something has changed. Where another thread
+    /// wants the lock, or was sent something more urgent than what this call got, it goes first: on the same core, who
+    /// carries a stream would otherwise take the lock again and again until its time slice is over.
+    #[inline(always)]
+    pub fn leave(&self, mut state: MutexGuard<'_, State>) {
+        let sent = state.hub.flush();
+        if state.is_watched() {
+            return self.leave_watched(state, sent);
+        }
+        state.told = state.engine.changes();
+        drop(state);
+        if self.wanted.load(Ordering::Relaxed) & !TICK != 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    /// [`Shared::leave`] where somebody may have to be told.
+    #[inline(never)]
+    fn leave_watched(&self, mut state: MutexGuard<'_, State>, sent: bool) {
+        let wakers = self.settle_flushed(&mut state, sent);
+        let others_first = state.followers != 0 && state.taken.has_more_urgent();
+        drop(state);
+        wake_all(wakers);
+        if others_first || self.wanted.load(Ordering::Relaxed) & !TICK != 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    /// As [`Shared::leave`], for a future's task: somebody must have the links while it is suspended.
+    pub fn leave_aside(&self, mut state: MutexGuard<'_, State>) {
+        let wakers = self.settle(&mut state);
+        if state.driver == Driver::Nobody && !state.wakers.is_empty() {
+            self.ring_background();
+        }
+        drop(state);
+        wake_all(wakers);
+    }
+
+    /// Gives the lock up for a moment.
+    pub fn make_way<'n>(&'n self, mut state: MutexGuard<'n, State>) -> MutexGuard<'n, State> {
+        let wakers = self.settle(&mut state);
+        drop(state);
+        wake_all(wakers);
+        for _ in 0..WAY_LOOKS {
+            if self.wanted.load(Ordering::Relaxed) & !TICK == 0 {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        self.lock_anyway()
+    }
+
+    /// What must be done before the lock is given up: gives the wakers that are to be woken after that.
+    pub fn settle(&self, state: &mut State) -> Vec<Waker> {
+        let sent = state.hub.flush();
+        self.settle_flushed(state, sent)
+    }
+
+    fn settle_flushed(&self, state: &mut State, sent: bool) -> Vec<Waker> {
+        if state.asleep && (sent || state.hub.holds_reports()) {
+            self.hasten(state);
+        }
+        if state.has_news() {
+            state.told = state.engine.changes();
+            if state.is_watched() {
+                return self.tell(state);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Who sleeps on the links must not oversleep what has become due by what was just sent, nor reports that another thread
+    /// has read from the kernel and left.
+    #[cold]
+    fn hasten(&self, state: &mut State) {
+        if state.hub.holds_reports() || state.due_ns() < state.sleep_until_ns {
+            match state.driver {
+                Driver::Background => ring(&self.kick),
+                Driver::Loop => self.event_loop.wake(state),
+                Driver::Caller | Driver::Nobody => ring(&self.wake),
+            }
+        }
+    }
+
+    /// Something has changed: everybody who waits looks again.
+    #[cold]
+    fn tell(&self, state: &mut State) -> Vec<Waker> {
+        if state.followers != 0 {
+            self.follow.notify_all();
+        }
+        if state.driver == Driver::Caller && state.asleep {
+            ring(&self.wake);
+        }
+        self.event_loop.wake(state);
+        state.wakers.due(&state.engine)
+    }
+
+    /// The first round of a wait.
+    pub fn first_round(&self, state: &mut State, deadline: Deadline, ready: Ready) -> bool {
+        let sleeps_at_once = self.options.spin_ns == 0 && deadline != Deadline::Poll;
+        state.hub.before_look(sleeps_at_once);
+        let before = state.engine.changes();
+        let found = self.round(state, ready);
+        state.hub.note_look(found || state.engine.changes() != before);
+        found
+    }
+
+    /// A look for the good of others, by a thread that has what it wants.
+    #[cold]
+    pub fn glance(&self, state: &mut State) {
+        state.hub.now_ns();
+        let mut seen = state.engine.changes();
+        let _ = self.look(state, &mut seen, &mut |_, _| false);
+    }
+
+    /// A look at the links with everything that belongs to one, then tries `ready` if something changed.
+    pub fn round(&self, state: &mut State, ready: Ready) -> bool {
+        let mut seen = state.engine.changes();
+        if self.look(state, &mut seen, ready) {
+            return true;
+        }
+        state.tick_engine();
+        state.engine.changes() != seen && state.attempt(ready)
+    }
+
+    /// Takes in what the links have, at most [`REPORTS_MAX`] reports, and tries `ready` as soon as the engine's changes
+    /// are not those `seen` at the last try.
+    #[inline(always)]
+    pub fn look(&self, state: &mut State, seen: &mut u64, ready: Ready) -> bool {
+        if self.wanted.load(Ordering::Relaxed) & TICK != 0 {
+            self.serve(state);
+        }
+        state.hub.poll();
+        for _ in 0..REPORTS_MAX {
+            let came = state.hub.take_in_one(&mut state.engine);
+            if state.engine.changes() != *seen {
+                state.taken.note(came.unwrap_or(0));
+                let found = state.attempt(ready);
+                *seen = state.engine.changes();
+                if found {
+                    return true;
+                }
+            }
+            if came.is_none() {
+                break;
+            }
+        }
+        false
+    }
+
+    /// The background thread's round, done by whoever has the lock: descriptors that are ready, what is due, reports.
+    /// Not while somebody sleeps on the links: what makes descriptors ready wakes that one, who must find it there. If we
+    /// silenced a ring before it has run, it would sleep on, and the alarm that we took would not be set again.
+    #[cold]
+    pub fn serve(&self, state: &mut State) {
+        self.wanted.fetch_and(!TICK, Ordering::Relaxed);
+        if state.asleep {
+            return;
+        }
+        let events = self.await_events(Some(0));
+        state.hub.now_ns();
+        self.hand_events(state, &events);
+        state.hub.tick();
+        state.hub.poll();
+        state.hub.take_in(&mut state.engine);
+        state.tick_engine();
+        state.hub.flush_all();
+    }
+
+    /// Sees to it that a sleep on the descriptors ends at this instant at the latest. The alarm may ring earlier: what is
+    /// due moves on with every frame, and leaving the alarm where it was costs nothing, where a time-out of each sleep
+    /// would set a timer of the kernel each time.
+    pub fn set_alarm(&self, state: &mut State, due_ns: u64) {
+        if state.alarm_ns <= due_ns {
+            return;
+        }
+        let once = Itimerspec { it_interval: timespec(0), it_value: timespec(due_ns.max(1)) };
+        // Fails for no time that a timespec can say.
+        let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::ABSTIME, &once);
+        state.alarm_ns = due_ns;
+    }
+
+    /// Tokens of the descriptors that are ready; without the lock unless `timeout_ns` is 0.
+    pub fn await_events(&self, timeout_ns: Option<u64>) -> Events {
+        let mut events = Events::default();
+        let timeout = timeout_ns.map(timespec);
+        let mut space =
+            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; EVENTS_MAX];
+        if let Ok(count) = epoll::wait(&self.wiring.epoll, &mut space, timeout.as_ref()) {
+            for event in &space[..count] {
+                let data = event.data;
+                events.tokens[events.count] = data.u64();
+                events.count += 1;
+            }
+        }
+        events
+    }
+
+    /// Acts on descriptors that are ready. What is to rouse a thread that sleeps on them is left for that thread: silenced by
+    /// another it would never come back.
+    pub fn hand_events(&self, state: &mut State, events: &Events) {
+        for token in &events.tokens[..events.count] {
+            match *token {
+                TOKEN_WAKE | TOKEN_ALARM if state.asleep => {}
+                TOKEN_WAKE => silence(&self.wake),
+                TOKEN_ALARM => {
+                    silence(&self.alarm);
+                    state.alarm_ns = u64::MAX;
+                }
+                token => state.hub.ready(token),
+            }
+        }
+    }
+
+    /// Rouses the background thread from a tick or from being parked.
+    pub fn ring_background(&self) {
+        self.bell.fetch_add(1, Ordering::Release);
+        futex::wake_local(&self.bell);
+    }
+
+    /// See [`super::Node::finish`].
+    pub fn finish(&self) -> Result<(), Error> {
+        let mut state = self.lock()?;
+        let State { engine, hub, .. } = &mut *state;
+        engine.leave(hub);
+        let leaving = hub.close();
+        state.finished = true;
+        let wakers = state.wakers.all();
+        self.event_loop.wake(&mut state);
+        drop(state);
+        self.follow.notify_all();
+        ring(&self.wake);
+        ring(&self.kick);
+        self.ring_background();
+        wake_all(wakers);
+        // Without the lock: calls of other threads end at once.
+        if let Some(leaving) = leaving {
+            leaving.leave();
+        }
+        self.join();
+        Ok(())
+    }
+
+    fn join(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let this: ThreadId = std::thread::current().id();
+        // A waker that the background thread wakes may hold the last handle.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != this) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl State {
+    /// Whether the node has ended.
+    pub fn has_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Whether something has changed that those who wait were not told.
+    pub fn has_news(&self) -> bool {
+        self.engine.changes() != self.told
+    }
+
+    /// Whether anybody is to be told of changes, or sleeps on the links.
+    #[inline(always)]
+    pub fn is_watched(&self) -> bool {
+        self.followers != 0 || self.asleep || self.armed_by.is_some() || !self.wakers.is_empty()
+    }
+
+    /// Tries; again if the try itself has changed something (a sender that asks its own node for credit has it at once),
+    /// of which nobody else would tell.
+    #[inline(always)]
+    pub fn attempt(&mut self, ready: Ready) -> bool {
+        let before = self.engine.changes();
+        ready(&mut self.engine, &mut self.hub) || self.attempt_again(before, ready)
+    }
+
+    /// The second of these tries, if something has changed since `before` the first one.
+    #[inline]
+    pub fn attempt_again(&mut self, before: u64, ready: Ready) -> bool {
+        self.engine.changes() != before && ready(&mut self.engine, &mut self.hub)
+    }
+
+    /// Does what is due by time.
+    pub fn tick(&mut self) {
+        self.hub.tick();
+        self.tick_engine();
+    }
+
+    /// Lets the engine do what it puts off until the links have been looked at.
+    #[inline]
+    pub fn tick_engine(&mut self) {
+        let now_ns = self.hub.last_ns();
+        self.engine.tick(now_ns, &mut self.hub);
+    }
+
+    /// When something is due next, by engine or links.
+    pub fn due_ns(&mut self) -> u64 {
+        let now_ns = self.hub.last_ns();
+        self.engine.tick(now_ns, &mut self.hub).min(self.hub.deadline_ns())
+    }
+}
+
+/// Classes of the frames of data that a call has taken in.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    last: u8,
+    most_urgent: u8,
+}
+
+impl Taken {
+    const NOTHING: Taken = Taken { last: 0, most_urgent: u8::MAX };
+
+    /// Control is nobody's news of its own.
+    #[inline]
+    fn note(&mut self, class: u8) {
+        if class != 0 {
+            *self = Taken { last: class, most_urgent: self.most_urgent.min(class) };
+        }
+    }
+
+    /// Whether something came for others that is more urgent than the last, which is what the call has waited for.
+    fn has_more_urgent(self) -> bool {
+        self.most_urgent < self.last
+    }
+}
+
+/// Tokens of descriptors that are ready.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    tokens: [u64; EVENTS_MAX],
+    count: usize,
+}
+
+/// Makes an event descriptor readable.
+pub(super) fn ring(event: &OwnedFd) {
+    let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+}
+
+/// Makes it unreadable.
+pub(super) fn silence(event: &OwnedFd) {
+    let _ = rustix::io::read(event, &mut [0; 8]);
+}
+
+#[inline]
+pub(super) fn wake_all(wakers: Vec<Waker>) {
+    if !wakers.is_empty() {
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A span of time for a system call.
+pub(super) fn timespec(ns: u64) -> rustix::time::Timespec {
+    rustix::time::Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::NodeId;
+    use crate::runtime::Node;
+    use crate::runtime::within::Switchboard;
+    use crate::topology::Topology;
+
+    #[test]
+    fn a_bell_is_left_for_who_sleeps_on_the_links() {
+        let (board, system) = (Switchboard::new(), Arc::new(Topology::single_machine()));
+        let me = NodeId::new(0, 1).unwrap();
+        let node = Node::start_with(system, me, Options::default(), |wiring| board.join(wiring)).unwrap();
+        let shared = &node.shared;
+        let rings = || {
+            let events = shared.await_events(Some(0));
+            events.tokens[..events.count].contains(&TOKEN_WAKE)
+        };
+        let mut state = shared.enter().unwrap();
+        (state.driver, state.asleep) = (Driver::Caller, true);
+        ring(&shared.wake);
+        shared.serve(&mut state);
+        assert!(rings(), "another thread has silenced it");
+        state.asleep = false;
+        shared.serve(&mut state);
+        assert!(!rings());
+        state.driver = Driver::Nobody;
+        drop(state);
+        node.finish().unwrap();
+    }
+}

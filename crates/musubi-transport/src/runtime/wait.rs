@@ -1,0 +1,229 @@
+//! A thread that waits: as the leader, who drives the links, or as a follower, who sleeps until it is told.
+
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use musubi_linux::Deadline;
+use musubi_linux::clock::now_ns;
+
+use super::shared::{Driver, Ready, Shared, State, TICK, wake_all};
+use crate::Error;
+
+/// Rounds between two readings of the clock while spinning, where a round makes no system call; else there is one.
+const LOOKS: u32 = 128;
+/// Time between two looks at descriptors while spinning, nanoseconds: new connections, and those that were idle.
+const EVENTS_NS: u64 = 20_000;
+
+type Held<'n> = MutexGuard<'n, State>;
+
+/// What a step of waiting came to: what was waited for, or an error; or, with the lock, that one must go on.
+enum Step<'n> {
+    End(Held<'n>, Result<(), Error>),
+    On(Held<'n>),
+}
+
+/// Waits until `ready` is so; the first try was in vain, and there were so many changes before it.
+#[inline(never)]
+pub(super) fn in_vain<'n>(
+    shared: &'n Shared,
+    mut state: Held<'n>,
+    before: u64,
+    deadline: Deadline,
+    ready: Ready,
+) -> Result<(), Error> {
+    let found = state.attempt_again(before, ready) || shared.first_round(&mut state, deadline, ready);
+    if found || deadline == Deadline::Poll {
+        shared.leave(state);
+        return if found { Ok(()) } else { Err(Error::Timeout) };
+    }
+    if state.driver == Driver::Nobody && shared.options.spin_ns != 0 {
+        // What comes soon takes the short way, not through the steps of a wait. With the lock held nobody asks who leads.
+        let mut seen = state.engine.changes();
+        if look_awhile(shared, &mut state, &mut seen, ready) {
+            leave_links(shared, state);
+            return Ok(());
+        }
+    }
+    blocked(shared, state, deadline, ready)
+}
+
+/// Gives the lock back after a wait.
+#[inline(always)]
+fn leave_links<'n>(shared: &'n Shared, state: Held<'n>) {
+    // A successor: also where we were about to become the leader and need not any more.
+    if state.driver == Driver::Nobody && state.followers != 0 {
+        shared.follow.notify_one();
+    }
+    shared.leave(state);
+}
+
+/// Looks a few times: until `ready` is so, or there is something else to do.
+#[inline(always)]
+fn look_awhile(shared: &Shared, state: &mut State, seen: &mut u64, ready: Ready) -> bool {
+    for _ in 0..LOOKS {
+        if shared.look(state, seen, ready) {
+            return true;
+        }
+        if shared.wanted.load(Ordering::Relaxed) & !TICK != 0 || state.hub.polls_the_kernel() {
+            return false;
+        }
+    }
+    false
+}
+
+/// Waits until `ready` is so; the first try and the first round were in vain.
+fn blocked<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Result<(), Error> {
+    loop {
+        let step = match state.driver {
+            Driver::Caller => follow(shared, state, deadline, ready),
+            Driver::Nobody | Driver::Background | Driver::Loop => lead(shared, state, deadline, ready),
+        };
+        match step {
+            Step::On(on) => state = on,
+            Step::End(state, result) => {
+                leave_links(shared, state);
+                return result;
+            }
+        }
+    }
+}
+
+/// Sleeps until told; comes back when there is no leader.
+fn follow<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Step<'n> {
+    wake_all(shared.settle(&mut state));
+    state.followers += 1;
+    state = match deadline.left_ns() {
+        None => shared.follow.wait(state).unwrap_or_else(PoisonError::into_inner),
+        Some(ns) => {
+            let (state, _) =
+                shared.follow.wait_timeout(state, Duration::from_nanos(ns)).unwrap_or_else(PoisonError::into_inner);
+            state
+        }
+    };
+    state.followers -= 1;
+    judge(state, deadline, ready)
+}
+
+/// Drives the links until `ready` is so.
+fn lead<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Step<'n> {
+    if state.driver != Driver::Nobody {
+        shared.oust(&mut state);
+    }
+    state.driver = Driver::Caller;
+    state.hub.flush();
+    let mut step = Step::On(state);
+    while let Step::On(state) = step {
+        step = match spin(shared, state, deadline, ready) {
+            Step::On(state) => sleep(shared, state, deadline, ready),
+            end => end,
+        };
+    }
+    let Step::End(mut state, result) = step else { unreachable!("the loop ends with an end") };
+    state.driver = Driver::Nobody;
+    shared.unpark_background(&mut state);
+    Step::End(state, result)
+}
+
+/// Looks again and again for the time that the options say.
+fn spin<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Step<'n> {
+    if shared.options.spin_ns == 0 {
+        return Step::On(state);
+    }
+    let begin_ns = state.hub.now_ns();
+    let mut events_ns = begin_ns + EVENTS_NS;
+    let end_ns = match deadline {
+        Deadline::At(ns) => ns.min(begin_ns.saturating_add(shared.options.spin_ns)),
+        Deadline::Poll | Deadline::Forever => begin_ns.saturating_add(shared.options.spin_ns),
+    };
+    let mut seen = state.engine.changes();
+    loop {
+        if look_awhile(shared, &mut state, &mut seen, ready) {
+            return Step::End(state, Ok(()));
+        }
+        let now_ns = state.hub.now_ns();
+        if now_ns >= end_ns {
+            return judge(state, deadline, ready);
+        }
+        if now_ns >= events_ns {
+            events_ns = now_ns + EVENTS_NS;
+            shared.serve(&mut state);
+        } else {
+            state.tick_engine();
+        }
+        if state.has_news() || shared.wanted.load(Ordering::Relaxed) & !TICK != 0 {
+            match judge(shared.make_way(state), deadline, ready) {
+                Step::On(on) => state = on,
+                end => return end,
+            }
+            seen = state.engine.changes();
+        }
+    }
+}
+
+/// Sleeps in the kernel until a peer rings, something is due, or the deadline; then looks.
+fn sleep<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Step<'n> {
+    state.hub.now_ns();
+    state.hub.flush_all();
+    let due_ns = state.due_ns();
+    let until_ns = match deadline {
+        Deadline::At(ns) => ns.min(due_ns),
+        Deadline::Poll | Deadline::Forever => due_ns,
+    };
+    if state.hub.prepare_sleep() {
+        state.hub.finish_sleep();
+        // Under a stream that never lets us sleep the others have their turn all the same.
+        if state.has_news() || shared.wanted.load(Ordering::Relaxed) & !TICK != 0 {
+            state = shared.make_way(state);
+        }
+    } else {
+        state = sleep_prepared(shared, state, until_ns, due_ns);
+    }
+    if state.has_finished() {
+        return Step::End(state, Err(Error::NodeNotInitialized));
+    }
+    if state.hub.last_ns() >= due_ns {
+        state.tick();
+    }
+    if shared.round(&mut state, ready) {
+        return Step::End(state, Ok(()));
+    }
+    judge(state, deadline, ready)
+}
+
+/// Sleeps until `until_ns`, which is `due_ns` unless a deadline is earlier.
+fn sleep_prepared<'n>(shared: &'n Shared, mut state: Held<'n>, until_ns: u64, due_ns: u64) -> Held<'n> {
+    if due_ns != u64::MAX && until_ns == due_ns {
+        shared.set_alarm(&mut state, due_ns);
+    }
+    let wakers = shared.settle(&mut state);
+    state.sleeps += 1;
+    state.asleep = true;
+    state.sleep_until_ns = until_ns;
+    drop(state);
+    wake_all(wakers);
+    let timeout_ns = (until_ns != due_ns).then(|| until_ns.saturating_sub(now_ns()));
+    let events = shared.await_events(timeout_ns);
+    let mut state = shared.lock_anyway();
+    state.asleep = false;
+    if !state.has_finished() {
+        state.hub.finish_sleep();
+        state.hub.now_ns();
+        shared.hand_events(&mut state, &events);
+    }
+    state
+}
+
+/// Whether to go on waiting.
+fn judge<'n>(mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Step<'n> {
+    if state.has_finished() {
+        return Step::End(state, Err(Error::NodeNotInitialized));
+    }
+    if state.attempt(ready) {
+        return Step::End(state, Ok(()));
+    }
+    if deadline.passed() {
+        return Step::End(state, Err(Error::Timeout));
+    }
+    Step::On(state)
+}

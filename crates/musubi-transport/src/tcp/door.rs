@@ -1,0 +1,467 @@
+//! Where connections of a node come in and go out: a thread of its own, so that neither a flood of garbage nor a slow
+//! handshake takes time from the links that stand.
+//!
+//! What you may rely on: at most [`VISITS_MAX`] connections are half open, [`VISITS_OF_ADDRESS_MAX`] of them from one
+//! address; accepting is limited in its rate; the node's lock is never held here. Whoever is refused is counted and
+//! written to the [`Ledger`], and told why if it speaks the protocol.
+//!
+//! How it works: the carrier leaves orders (dial this node) and takes arrivals (somebody has called; the dialed one
+//! stands; it could not be reached). Each side wakes the other by an eventfd; the carrier's is in the node's epoll
+//! instance. A token bucket lets [`ACCEPTS_BURST`] connections in at once and then one every [`ACCEPT_NS`]; while it is
+//! empty the listener is not looked at, and the kernel's queue holds who comes.
+//!
+//! What it does not do: decide between two connections of one node; the session does ([`Reason::Crossed`]).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use musubi_linux::clock::now_ns;
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+
+use super::ledger::Ledger;
+use super::names::{self, Resolver};
+use super::sockets;
+use super::stream::Stream;
+use super::tls::{self, Tls};
+use super::visit::{Progress, VISIT_NS_MAX, Visit};
+use crate::NodeId;
+use crate::keys;
+use crate::session::{Hello, Identity, Reason};
+use crate::topology::{Topology, Way};
+
+/// Connections from elsewhere that are half open at a time.
+pub const VISITS_MAX: usize = 64;
+/// Of these, from one address.
+pub const VISITS_OF_ADDRESS_MAX: usize = 16;
+/// Connections that are let in without delay after a quiet time.
+pub const ACCEPTS_BURST: u64 = 64;
+/// After a burst, one connection is let in each time that this has passed, nanoseconds.
+pub const ACCEPT_NS: u64 = 4_000_000;
+/// Arrivals that the node has not looked at yet; more are refused.
+const ARRIVALS_MAX: usize = 256;
+/// Connections accepted at one look.
+const ACCEPTS_MAX: usize = 16;
+/// Events taken at one look.
+const EVENTS_MAX: usize = 64;
+
+const BELL: u64 = 0;
+const LISTENER: u64 = 1;
+const VISITS: u64 = 2;
+
+/// Who this node is, for those who check others.
+#[derive(Debug)]
+pub(super) struct Us {
+    pub(super) topology: Arc<Topology>,
+    pub(super) identity: Identity,
+    pub(super) tls: Option<Tls>,
+}
+
+impl Us {
+    /// What the certificate of `node` must name.
+    pub(super) fn certified(&self, node: NodeId) -> keys::Identity {
+        keys::Identity { system: self.topology.system.clone(), node }
+    }
+}
+
+/// What came through the door.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    /// A node has called and said this.
+    Called { stream: Stream, remote: SocketAddr, hello: Hello },
+    /// The dialed node's connection stands.
+    Reached { peer: NodeId, stream: Stream },
+    /// It could not be reached.
+    Unreachable { peer: NodeId },
+}
+
+#[derive(Debug)]
+enum Order {
+    Dial(NodeId),
+    Forget(NodeId),
+    Found(NodeId, Vec<SocketAddr>),
+}
+
+#[derive(Debug)]
+struct Shared {
+    orders: Mutex<Vec<Order>>,
+    arrivals: Mutex<VecDeque<Arrival>>,
+    /// Wakes the door.
+    inside: OwnedFd,
+    /// Wakes the node.
+    outside: OwnedFd,
+    stopping: AtomicBool,
+}
+
+/// The carrier's side of the door.
+#[derive(Debug)]
+pub(super) struct Door {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Door {
+    /// Starts the thread. `listener` is the socket that others connect to, if this node has an address.
+    pub(super) fn open(us: Arc<Us>, listener: Option<OwnedFd>, ledger: Arc<Ledger>) -> io::Result<Door> {
+        let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let shared = Arc::new(Shared {
+            orders: Mutex::default(),
+            arrivals: Mutex::default(),
+            inside: bell()?,
+            outside: bell()?,
+            stopping: AtomicBool::new(false),
+        });
+        let porter = Porter::new(us, Arc::clone(&shared), listener, ledger)?;
+        let thread = std::thread::Builder::new().name("musubi-door".into()).spawn(move || porter.run())?;
+        Ok(Door { shared, thread: Some(thread) })
+    }
+
+    /// What becomes readable when something has arrived.
+    pub(super) fn bell(&self) -> BorrowedFd<'_> {
+        use std::os::fd::AsFd;
+        self.shared.outside.as_fd()
+    }
+
+    /// Everything that has arrived.
+    pub(super) fn arrivals(&self) -> VecDeque<Arrival> {
+        silence(&self.shared.outside);
+        std::mem::take(&mut *locked(&self.shared.arrivals))
+    }
+
+    /// Tries once to reach `peer`; [`Arrival::Reached`] or [`Arrival::Unreachable`] follows.
+    pub(super) fn dial(&self, peer: NodeId) {
+        self.order(Order::Dial(peer));
+    }
+
+    /// An attempt to reach `peer` is no longer of use; nothing follows, unless it already has.
+    pub(super) fn forget(&self, peer: NodeId) {
+        self.order(Order::Forget(peer));
+    }
+
+    fn order(&self, order: Order) {
+        locked(&self.shared.orders).push(order);
+        ring(&self.shared.inside);
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        ring(&self.shared.inside);
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed; there is nothing left to do about it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread has.
+struct Porter {
+    us: Arc<Us>,
+    shared: Arc<Shared>,
+    ledger: Arc<Ledger>,
+    resolver: Resolver,
+    epoll: OwnedFd,
+    listener: Option<OwnedFd>,
+    visits: BTreeMap<u64, Visit>,
+    /// Addresses that are still to be tried.
+    dials: BTreeMap<NodeId, VecDeque<SocketAddr>>,
+    next_token: u64,
+    /// The instant from which the bucket of accepts counts: one token each `ACCEPT_NS` since.
+    bucket_ns: u64,
+    /// The listener is not looked at.
+    closed: bool,
+}
+
+impl Porter {
+    fn new(us: Arc<Us>, shared: Arc<Shared>, listener: Option<OwnedFd>, ledger: Arc<Ledger>) -> io::Result<Porter> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &shared.inside, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+        if let Some(listener) = &listener {
+            epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+        }
+        let (resolver, next_token) = (Resolver::default(), VISITS);
+        let (visits, dials) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Porter {
+            us,
+            shared,
+            ledger,
+            resolver,
+            epoll,
+            listener,
+            visits,
+            dials,
+            next_token,
+            bucket_ns: 0,
+            closed: false,
+        })
+    }
+
+    fn run(mut self) {
+        musubi_linux::signals::leave_to_program();
+        let mut events = Vec::with_capacity(EVENTS_MAX);
+        while !self.shared.stopping.load(Ordering::Acquire) {
+            let timeout = self.sleep();
+            events.clear();
+            // The only errors are our own mistakes and a signal; both are survived by looking again.
+            let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref());
+            for event in events.drain(..) {
+                match event.data.u64() {
+                    BELL => silence(&self.shared.inside),
+                    LISTENER => self.accept(),
+                    token => self.step(token),
+                }
+            }
+            self.take_orders();
+            self.expire();
+        }
+    }
+
+    /// How long to sleep; `None` for as long as nothing comes.
+    fn sleep(&self) -> Option<Timespec> {
+        let reopening = self.closed.then_some(self.bucket_ns + ACCEPT_NS);
+        let due_ns = self.visits.values().map(|visit| visit.until_ns).chain(reopening).min()?;
+        let sleep_ns = due_ns.saturating_sub(now_ns()).min(VISIT_NS_MAX);
+        Some(Timespec { tv_sec: (sleep_ns / 1_000_000_000) as i64, tv_nsec: (sleep_ns % 1_000_000_000) as i64 })
+    }
+
+    fn take_orders(&mut self) {
+        let orders = std::mem::take(&mut *locked(&self.shared.orders));
+        for order in orders {
+            match order {
+                Order::Dial(peer) => self.look_up(peer),
+                Order::Found(peer, addresses) => self.found(peer, addresses),
+                Order::Forget(peer) => {
+                    self.dials.remove(&peer);
+                    self.visits.retain(|_, visit| visit.dialed != Some(peer));
+                }
+            }
+        }
+    }
+
+    // Dialing.
+
+    fn look_up(&mut self, peer: NodeId) {
+        let Some(Way::Tcp(Some(place))) = self.us.topology.way(self.us.identity.node, peer) else {
+            return self.arrive(Arrival::Unreachable { peer });
+        };
+        self.dials.insert(peer, VecDeque::new());
+        if let Some(address) = names::numeric(place) {
+            return self.found(peer, vec![address]);
+        }
+        let shared = Arc::clone(&self.shared);
+        let asked = self.resolver.ask(place.to_owned(), move |addresses| {
+            locked(&shared.orders).push(Order::Found(peer, addresses));
+            ring(&shared.inside);
+        });
+        if !asked {
+            self.unreachable(peer);
+        }
+    }
+
+    fn found(&mut self, peer: NodeId, addresses: Vec<SocketAddr>) {
+        if addresses.is_empty() {
+            self.ledger.note(format!("node {peer}: its host has no address"));
+        }
+        // Else it has been forgotten meanwhile.
+        if let Some(dial) = self.dials.get_mut(&peer) {
+            dial.extend(addresses);
+            self.try_next(peer);
+        }
+    }
+
+    /// Tries the next address of a node that is dialed.
+    fn try_next(&mut self, peer: NodeId) {
+        while let Some(address) = self.dials.get_mut(&peer).and_then(VecDeque::pop_front) {
+            let begun = Visit::dial(address, peer, now_ns()).and_then(|visit| self.enter(visit));
+            match begun {
+                Ok(()) => return,
+                Err(error) => self.ledger.note(format!("node {peer} at {address}: {error}")),
+            }
+        }
+        self.unreachable(peer);
+    }
+
+    fn unreachable(&mut self, peer: NodeId) {
+        if self.dials.remove(&peer).is_some() {
+            self.ledger.count(|counters| counters.dials_failed += 1);
+            self.arrive(Arrival::Unreachable { peer });
+        }
+    }
+
+    // Accepting.
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS_MAX {
+            let now_ns = now_ns();
+            self.bucket_ns = self.bucket_ns.max(now_ns.saturating_sub(ACCEPTS_BURST * ACCEPT_NS));
+            if self.bucket_ns + ACCEPT_NS > now_ns {
+                self.ledger.count(|counters| counters.throttled += 1);
+                return self.look_at_listener(false);
+            }
+            let Some(listener) = &self.listener else { return };
+            match sockets::accept(listener) {
+                Ok(Some((socket, remote))) => self.receive(Stream::plain(socket), remote, now_ns),
+                Ok(None) => return,
+                // The connection has ended again, or there are no descriptors left: either costs a token too.
+                Err(error) => self.ledger.note(format!("accepting: {error}")),
+            }
+            self.bucket_ns += ACCEPT_NS;
+        }
+    }
+
+    fn look_at_listener(&mut self, open: bool) {
+        self.closed = !open;
+        let flags = if open { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+        if let Some(listener) = &self.listener {
+            // Cannot fail: the listener is registered.
+            let _ = epoll::modify(&self.epoll, listener, epoll::EventData::new_u64(LISTENER), flags);
+        }
+    }
+
+    fn receive(&mut self, stream: Stream, remote: SocketAddr, now_ns: u64) {
+        self.ledger.count(|counters| counters.accepted += 1);
+        let guests = || self.visits.values().filter(|visit| visit.dialed.is_none());
+        let neighbours = guests().filter(|visit| visit.remote.ip() == remote.ip()).count();
+        if guests().count() >= VISITS_MAX || neighbours >= VISITS_OF_ADDRESS_MAX {
+            return self.ledger.refused(Reason::Busy, remote.ip());
+        }
+        let begun = Visit::receive(stream, remote, &self.us, now_ns).and_then(|visit| self.enter(visit));
+        if let Err(error) = begun {
+            self.ledger.note(format!("{}: {error}", remote.ip()));
+        }
+    }
+
+    // Visits of both kinds.
+
+    fn enter(&mut self, visit: Visit) -> io::Result<()> {
+        let token = self.next_token;
+        self.next_token += 1;
+        let flags = if visit.awaits_writable() { epoll::EventFlags::OUT } else { epoll::EventFlags::IN };
+        epoll::add(&self.epoll, &visit.stream, epoll::EventData::new_u64(token), flags)?;
+        self.visits.insert(token, visit);
+        Ok(())
+    }
+
+    fn step(&mut self, token: u64) {
+        let Some(visit) = self.visits.get_mut(&token) else { return };
+        match visit.step(&self.us) {
+            Progress::Waits => {
+                let (stream, data) = (&visit.stream, epoll::EventData::new_u64(token));
+                // Cannot fail: it is registered.
+                let _ = epoll::modify(&self.epoll, stream, data, epoll::EventFlags::IN);
+            }
+            Progress::Reached => self.reached(token),
+            Progress::Greeted(hello) => self.greeted(token, hello),
+            Progress::Failed(error) => self.failed(token, &error),
+            Progress::Refused(reason, whom) => self.refuse(token, reason, whom),
+        }
+    }
+
+    fn take(&mut self, token: u64) -> Option<Visit> {
+        let visit = self.visits.remove(&token)?;
+        // Cannot fail: it is registered.
+        let _ = epoll::delete(&self.epoll, &visit.stream);
+        Some(visit)
+    }
+
+    fn reached(&mut self, token: u64) {
+        let Some(Visit { stream, dialed: Some(peer), .. }) = self.take(token) else { return };
+        self.dials.remove(&peer);
+        self.ledger.count(|counters| counters.dialed += 1);
+        self.arrive(Arrival::Reached { peer, stream });
+    }
+
+    fn greeted(&mut self, token: u64, hello: Hello) {
+        if locked(&self.shared.arrivals).len() >= ARRIVALS_MAX {
+            return self.refuse(token, Reason::Busy, Some(hello.identity.node));
+        }
+        let Some(Visit { stream, remote, .. }) = self.take(token) else { return };
+        self.ledger.count(|counters| counters.admitted += 1);
+        self.arrive(Arrival::Called { stream, remote, hello });
+    }
+
+    fn failed(&mut self, token: u64, error: &io::Error) {
+        let Some(visit) = self.take(token) else { return };
+        let tls = tls::explained(error);
+        self.ledger.count(|counters| match (&tls, visit.dialed) {
+            (Some((fault, _)), _) => counters.count_tls(*fault),
+            (None, None) => counters.hung_up += 1,
+            (None, Some(_)) => {}
+        });
+        match (visit.dialed, tls.map(|(_, why)| why)) {
+            (Some(peer), tls) => {
+                let why = tls.unwrap_or_else(|| error.to_string());
+                self.ledger.note(format!("node {peer} at {}: {why}", visit.remote));
+                self.try_next(peer);
+            }
+            (None, Some(why)) => self.ledger.note(format!("refused {}: {why}", visit.remote.ip())),
+            (None, None) => self.ledger.note(format!("{} hung up before it said who it is", visit.remote.ip())),
+        }
+    }
+
+    fn refuse(&mut self, token: u64, reason: Reason, whom: Option<NodeId>) {
+        let Some(mut visit) = self.take(token) else { return };
+        match visit.dialed.or(whom) {
+            Some(node) => self.ledger.refused(reason, format_args!("node {node} at {}", visit.remote.ip())),
+            None => self.ledger.refused(reason, visit.remote.ip()),
+        }
+        tell(&mut visit.stream, &self.us.identity, whom, reason);
+        if let Some(peer) = visit.dialed {
+            self.try_next(peer);
+        }
+    }
+
+    fn expire(&mut self) {
+        let now_ns = now_ns();
+        if self.closed && self.bucket_ns + ACCEPT_NS <= now_ns {
+            self.look_at_listener(true);
+        }
+        let late = |(token, visit): (&u64, &Visit)| (visit.until_ns <= now_ns).then_some(*token);
+        let late: Vec<u64> = self.visits.iter().filter_map(late).collect();
+        for token in late {
+            let Some(visit) = self.take(token) else { continue };
+            match visit.dialed {
+                Some(peer) => {
+                    self.ledger.note(format!("node {peer} at {}: no answer", visit.remote));
+                    self.try_next(peer);
+                }
+                None => self.ledger.refused(Reason::TimeOut, visit.remote.ip()),
+            }
+        }
+    }
+
+    fn arrive(&self, arrival: Arrival) {
+        locked(&self.shared.arrivals).push_back(arrival);
+        ring(&self.shared.outside);
+    }
+}
+
+/// Tells the other side why it is refused, if it said who it is, and ends the connection.
+pub(super) fn tell(stream: &mut Stream, identity: &Identity, whom: Option<NodeId>, reason: Reason) {
+    if let Some(node) = whom {
+        let refusal = Hello::refusal(identity, node, reason).encode();
+        // It fits into the buffer of a connection on which nothing has been said; if not, nobody waits for it.
+        let _ = stream.write(&[IoSlice::new(&refusal)]);
+    }
+    stream.end();
+}
+
+fn ring(bell: &OwnedFd) {
+    // Fails only if the count is at its limit: then it is ringing.
+    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+}
+
+fn silence(bell: &OwnedFd) {
+    // Nothing to read is no mistake.
+    let _ = rustix::io::read(bell, &mut [0_u8; 8]);
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it holds is whole at every instant: a panic elsewhere does not spoil it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,195 @@
+//! What happened to connections: counts by reason, and a short log for people.
+//!
+//! What you may rely on: memory is bounded whatever others do; an entry that repeats is counted, not added, so a flood
+//! does not wash away what it has nothing to do with.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use musubi_linux::clock::now_ns;
+
+use super::tls::Fault;
+use crate::picture::DoorPicture;
+use crate::session::{Reason, Refusals};
+
+/// Entries of the log; the oldest goes first.
+const ENTRIES_MAX: usize = 64;
+/// Bytes of an entry; of a longer one the beginning is kept.
+const ENTRY_BYTES_MAX: usize = 240;
+
+/// Connections of a node by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Connections that others began.
+    pub accepted: u64,
+    /// Of those, how many said who they are and were let in.
+    pub admitted: u64,
+    /// Connections that this node began and that came to stand.
+    pub dialed: u64,
+    /// Attempts to begin one that came to nothing.
+    pub dials_failed: u64,
+    /// Of both, those that this node refused, by reason.
+    pub refused: Refusals,
+    /// Handshakes of TLS that failed, for whatever cause.
+    pub tls_failed: u64,
+    /// Of those: a certificate of another authority.
+    pub other_authority: u64,
+    /// Of those: a certificate that has expired, or is not valid yet.
+    pub expired: u64,
+    /// Of those: no certificate.
+    pub no_certificate: u64,
+    /// Of those: the other side does not believe ours.
+    pub disbelieved: u64,
+    /// Connections that ended before they had said who they are.
+    pub hung_up: u64,
+    /// Accepting was put off because too many came at once.
+    pub throttled: u64,
+}
+
+/// Something that happened, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When last, nanoseconds of the monotonic clock.
+    pub at_ns: u64,
+    /// How often.
+    pub times: u64,
+    /// What.
+    pub text: String,
+}
+
+/// Counts and log of a node's connections; shared by the door and the links.
+#[derive(Debug, Default)]
+pub struct Ledger(Mutex<Pages>);
+
+#[derive(Debug, Default)]
+struct Pages {
+    counters: Counters,
+    log: VecDeque<Entry>,
+}
+
+impl Counters {
+    /// One more handshake of TLS that failed.
+    pub(super) fn count_tls(&mut self, fault: Fault) {
+        self.tls_failed += 1;
+        match fault {
+            Fault::OtherAuthority => self.other_authority += 1,
+            Fault::Expired => self.expired += 1,
+            Fault::NoCertificate => self.no_certificate += 1,
+            Fault::Disbelieved => self.disbelieved += 1,
+            Fault::Other => {}
+        }
+    }
+
+    /// The same for tools.
+    pub(super) fn describe(&self, door: &mut DoorPicture) {
+        let of = |reason| self.refused.of(reason);
+        let explained = self.other_authority + self.expired + self.no_certificate + self.disbelieved;
+        *door = DoorPicture {
+            accepted: self.accepted,
+            admitted: self.admitted,
+            dialed: self.dialed,
+            dials_failed: self.dials_failed,
+            hung_up: self.hung_up,
+            throttled: self.throttled,
+            garbage: of(Reason::Garbage),
+            version: of(Reason::Version),
+            system: of(Reason::System),
+            plan: of(Reason::Plan),
+            recipient: of(Reason::Recipient),
+            unknown_node: of(Reason::UnknownNode),
+            identity: of(Reason::Identity),
+            busy: of(Reason::Busy),
+            crossed: of(Reason::Crossed),
+            stale: of(Reason::Stale),
+            session_unknown: of(Reason::SessionUnknown),
+            leaving: of(Reason::Leaving),
+            time_out: of(Reason::TimeOut),
+            other_authority: self.other_authority,
+            expired: self.expired,
+            no_certificate: self.no_certificate,
+            disbelieved: self.disbelieved,
+            other_tls: self.tls_failed.saturating_sub(explained),
+            ..*door
+        };
+    }
+}
+
+impl Ledger {
+    /// The counts so far.
+    pub fn counters(&self) -> Counters {
+        self.pages().counters
+    }
+
+    /// The log, oldest entry first.
+    pub fn log(&self) -> Vec<Entry> {
+        self.pages().log.iter().cloned().collect()
+    }
+
+    pub(super) fn count(&self, change: impl FnOnce(&mut Counters)) {
+        change(&mut self.pages().counters);
+    }
+
+    /// Counts a refusal of ours and says why.
+    pub(super) fn refused(&self, reason: Reason, whom: impl core::fmt::Display) {
+        self.count(|counters| counters.refused.count(reason));
+        self.note(format!("refused {whom}: {}", explained(reason)));
+    }
+
+    pub(super) fn note(&self, mut text: String) {
+        text.truncate(text.floor_char_boundary(ENTRY_BYTES_MAX));
+        let at_ns = now_ns();
+        let mut pages = self.pages();
+        let place = pages.log.iter().position(|entry| entry.text == text);
+        let mut entry = place.and_then(|place| pages.log.remove(place)).unwrap_or(Entry { at_ns, times: 0, text });
+        (entry.at_ns, entry.times) = (at_ns, entry.times + 1);
+        if pages.log.len() == ENTRIES_MAX {
+            pages.log.pop_front();
+        }
+        pages.log.push_back(entry);
+    }
+
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        // Counts and entries are whole at every instant: a panic elsewhere does not spoil them.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A reason as a person reads it.
+pub(super) fn explained(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Garbage => "does not speak this protocol (or TLS is used on one side only)",
+        Reason::Version => "speaks another version of the protocol",
+        Reason::System => "is of another system",
+        Reason::Plan => "has another description of the system",
+        Reason::Recipient => "means another node",
+        Reason::UnknownNode => "is no node that has a way to this one",
+        Reason::Identity => "has the certificate of another node",
+        Reason::Busy => "too many connections at a time",
+        Reason::Crossed => "both dialed, the other connection is kept",
+        Reason::Stale => "a newer connection came first",
+        Reason::SessionUnknown => "the session has been given up",
+        Reason::Leaving => "the node is leaving",
+        Reason::TimeOut => "did not say in time who it is",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_repeats_is_counted_and_the_rest_is_bounded() {
+        let ledger = Ledger::default();
+        ledger.note("kept".into());
+        for _ in 0..10_000 {
+            ledger.refused(Reason::Garbage, "10.0.0.9");
+        }
+        let log = ledger.log();
+        assert_eq!((log.len(), log[0].text.as_str(), log[1].times), (2, "kept", 10_000));
+        assert_eq!(ledger.counters().refused.of(Reason::Garbage), 10_000);
+        (0..1000).for_each(|number| ledger.note(format!("entry {number} {}", "ä".repeat(1000))));
+        let log = ledger.log();
+        assert_eq!(log.len(), ENTRIES_MAX);
+        assert!(log.iter().all(|entry| entry.text.len() <= ENTRY_BYTES_MAX));
+    }
+}

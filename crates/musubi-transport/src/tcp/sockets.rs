@@ -1,0 +1,136 @@
+//! Non-blocking TCP sockets by raw system calls.
+//!
+//! What you may rely on: nothing here waits, raises `SIGPIPE`, or refers to the C library's `send` and `recv`, which a
+//! program may have defined for itself.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
+
+/// Bytes that the kernel may hold for a sender. With [`RECEIVE_BUFFER_BYTES`] this is what an urgent frame may find
+/// before it; large enough that a stream does not run dry while its thread is scheduled.
+pub(super) const SEND_BUFFER_BYTES: usize = 128 * 1024;
+/// Bytes that the kernel may hold for a receiver that does not read.
+pub(super) const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
+/// The same of a receiver within this machine: so much is written in the time in which a receiver is woken, so that the
+/// sender runs on meanwhile. More would only stand before an urgent frame when the receiver is behind.
+const WITHIN_RECEIVE_BUFFER_BYTES: usize = 256 * 1024;
+/// Congestion control of a connection within this machine: one that every kernel has and that does not pace. The
+/// system's may be one that does (BBR), which costs a timer for every write and rest where nothing is congested.
+const WITHIN_CONGESTION: &str = "reno";
+/// Connections that the kernel holds for the listener until it accepts them.
+const BACKLOG: i32 = 128;
+/// Most pieces of memory in one write.
+pub(super) const SLICES_MAX: usize = 64;
+
+const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+/// What a try to read gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Got {
+    /// So many bytes; at least one.
+    Bytes(usize),
+    /// Nothing is there now.
+    Nothing,
+    /// The other side has ended its direction.
+    End,
+}
+
+/// A socket that takes connections to `address`.
+pub(super) fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = stream_socket(address)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    net::bind(&socket, &address)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+/// A socket that begins to connect to `address`; it is writable when that has succeeded or failed.
+pub(super) fn connect(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = stream_socket(address)?;
+    match net::connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The next connection, if one is there, and from where it comes.
+pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAddr)>> {
+    match net::acceptfrom_with(listener, FLAGS) {
+        Ok((socket, Some(address))) => {
+            sockopt::set_tcp_nodelay(&socket, true)?;
+            Ok(Some((socket, SocketAddr::try_from(address)?)))
+        }
+        Ok((_, None)) | Err(Errno::AGAIN) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How a connection attempt ended, once the socket is writable.
+pub(super) fn connected(socket: &OwnedFd) -> io::Result<()> {
+    Ok(sockopt::socket_error(socket)??)
+}
+
+/// This side's and the other side's address.
+pub(super) fn addresses(socket: &OwnedFd) -> io::Result<(SocketAddr, SocketAddr)> {
+    let remote = net::getpeername(socket)?.ok_or(Errno::NOTCONN)?;
+    Ok((SocketAddr::try_from(net::getsockname(socket)?)?, SocketAddr::try_from(remote)?))
+}
+
+/// Buffers are bounded before the connection stands, as the window that the peer is offered depends on them.
+fn stream_socket(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { net::AddressFamily::INET } else { net::AddressFamily::INET6 };
+    let socket = net::socket_with(family, SocketType::STREAM, FLAGS, None)?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    let within = address.ip().is_loopback();
+    let receive_bytes = if within { WITHIN_RECEIVE_BUFFER_BYTES } else { RECEIVE_BUFFER_BYTES };
+    sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES)?;
+    sockopt::set_socket_recv_buffer_size(&socket, receive_bytes)?;
+    if within {
+        // Not everybody may choose every one; then the system's remains.
+        let _ = sockopt::set_tcp_congestion(&socket, WITHIN_CONGESTION);
+    }
+    Ok(socket)
+}
+
+/// Reads what is there.
+pub(super) fn receive(socket: &OwnedFd, into: &mut [u8]) -> io::Result<Got> {
+    got(net::recv(socket, into, RecvFlags::DONTWAIT).map(|(_, bytes)| bytes))
+}
+
+/// Reads what is there into several places, each filled before the next.
+pub(super) fn receive_parts(socket: &OwnedFd, parts: &mut [IoSliceMut<'_>]) -> io::Result<Got> {
+    got(rustix::io::readv(socket, parts))
+}
+
+fn got(result: Result<usize, Errno>) -> io::Result<Got> {
+    match result {
+        Ok(0) => Ok(Got::End),
+        Ok(bytes) => Ok(Got::Bytes(bytes)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(Got::Nothing),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes as much as there is room for; 0 if there is none.
+pub(super) fn send(socket: impl AsFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let result = match parts {
+        [] => return Ok(0),
+        [one] => net::send(socket, one, flags),
+        several => net::sendmsg(socket, several, &mut SendAncillaryBuffer::default(), flags),
+    };
+    match result {
+        Ok(bytes) => Ok(bytes),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Says that nothing more is written. A connection that has ended already is no mistake.
+pub(super) fn end(socket: &OwnedFd) {
+    let _ = net::shutdown(socket, Shutdown::Write);
+}

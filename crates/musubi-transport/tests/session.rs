@@ -1,0 +1,621 @@
+//! Two sessions over connections that cut anywhere, deliver in pieces, and overtake each other.
+
+use std::collections::VecDeque;
+
+use musubi_transport::NodeId;
+use musubi_transport::frame::{Header, Kind};
+use musubi_transport::limits::CLASSES;
+use musubi_transport::links::{Loss, NoBlock, Payload, Report, Sent};
+use musubi_transport::session::{Broken, Greeting, Hello, Identity, Reason, Session, State};
+use musubi_transport::topology::Network;
+use proptest::prelude::*;
+
+const MILLISECOND_NS: u64 = 1_000_000;
+
+/// One direction of a connection.
+#[derive(Default)]
+struct Stream {
+    bytes: VecDeque<u8>,
+    /// Its writer has closed: what is in it may still be read.
+    closed: bool,
+}
+
+/// A connection that somebody dialed.
+struct Connection {
+    dialer: usize,
+    /// From each side to the other.
+    streams: [Stream; 2],
+    greeting: Option<Greeting>,
+}
+
+/// Two nodes and all connections between them.
+struct World {
+    now_ns: u64,
+    sessions: [Session; 2],
+    /// The connection that each session uses.
+    used: [Option<usize>; 2],
+    connections: Vec<Connection>,
+    /// By side and class: numbers that were taken in the current link, and how many of them have come.
+    sent: [[Vec<u64>; CLASSES as usize]; 2],
+    came: [[usize; CLASSES as usize]; 2],
+    next: u64,
+    downs: usize,
+    /// Most bytes that are made ready at a time.
+    ready_bytes: usize,
+}
+
+fn identity(side: usize, incarnation: u32) -> Identity {
+    let node = NodeId::new(1, side as u32).unwrap();
+    Identity { system: "test".into(), hash: 7, node, incarnation }
+}
+
+fn network() -> Network {
+    Network { piece_bytes: 300, window_bytes: 20_000, ..Network::default() }
+}
+
+fn session(side: usize, incarnation: u32) -> Session {
+    Session::new(&identity(side, incarnation), identity(1 - side, 0).node, &network())
+}
+
+fn header(class: u8, length: usize, value: u64) -> Header {
+    let length = length as u32;
+    Header { class, length, tag: value as u32, value: (value >> 32) as u32, ..Header::new(Kind::Packet) }
+}
+
+/// Bytes that tell which frame they belong to.
+fn payload(value: u64, length: usize) -> Vec<u8> {
+    (0..length).map(|at| (value as usize * 31 + at) as u8).collect()
+}
+
+fn bytes_of(payload: &Payload<NoBlock>) -> &[u8] {
+    match payload {
+        Payload::Short(short) => short.bytes(),
+        Payload::Owned(bytes) => bytes,
+        Payload::Lent(block) => match *block {},
+    }
+}
+
+impl World {
+    fn new() -> World {
+        World::of(&network(), 1000)
+    }
+
+    fn of(network: &Network, ready_bytes: usize) -> World {
+        let session = |side| Session::new(&identity(side, 1), identity(1 - side, 0).node, network);
+        World {
+            now_ns: 0,
+            sessions: [session(0), session(1)],
+            used: [None, None],
+            connections: Vec::new(),
+            sent: Default::default(),
+            came: Default::default(),
+            next: 0,
+            downs: 0,
+            ready_bytes,
+        }
+    }
+
+    fn dial(&mut self, side: usize) {
+        if self.sessions[side].state() != State::Disconnected {
+            return;
+        }
+        let greeting = Some(Greeting::new());
+        self.connections.push(Connection { dialer: side, streams: Default::default(), greeting });
+        self.used[side] = Some(self.connections.len() - 1);
+        self.sessions[side].dial(self.now_ns);
+        self.write(side, usize::MAX);
+    }
+
+    fn close(&mut self, side: usize, connection: usize) {
+        self.connections[connection].streams[side].closed = true;
+        if self.used[side] == Some(connection) {
+            self.used[side] = None;
+        }
+    }
+
+    fn send(&mut self, side: usize, class: u8, length: usize) {
+        let header = header(class, length, self.next);
+        match self.sessions[side].enqueue(&header, &payload(self.next, length)) {
+            Sent::Numbered(_) => self.sent[side][usize::from(class)].push(self.next),
+            Sent::Full | Sent::NoLink => {}
+            Sent::Delivered => unreachable!(),
+        }
+        self.next += 1;
+    }
+
+    /// Writes up to so many bytes.
+    fn write(&mut self, side: usize, most: usize) {
+        let Some(connection) = self.used[side] else { return };
+        self.sessions[side].fill(most.min(self.ready_bytes));
+        if let Some(only) = self.sessions[side].only_slice() {
+            assert!(self.sessions[side].slices().eq([only]));
+        }
+        let mut left = most;
+        let mut written = 0;
+        for slice in self.sessions[side].slices() {
+            let part = &slice[..slice.len().min(left)];
+            self.connections[connection].streams[side].bytes.extend(part);
+            (left, written) = (left - part.len(), written + part.len());
+        }
+        self.sessions[side].consumed(self.now_ns, written);
+    }
+
+    /// Lets up to so many bytes of a connection arrive at a side.
+    fn read(&mut self, side: usize, connection: usize, most: usize) {
+        let stream = &mut self.connections[connection].streams[1 - side];
+        let mut count = most.min(stream.bytes.len());
+        if let Some(greeting) = &self.connections[connection].greeting
+            && self.connections[connection].dialer != side
+        {
+            count = count.min(greeting.missing());
+        }
+        let stream = &mut self.connections[connection].streams[1 - side];
+        let bytes: Vec<u8> = stream.bytes.drain(..count).collect();
+        let over = stream.closed && stream.bytes.is_empty();
+        if self.connections[connection].dialer != side && self.connections[connection].greeting.is_some() {
+            self.greet(side, connection, &bytes);
+        } else if self.used[side] == Some(connection) {
+            let result = self.input(side, &bytes);
+            assert_ne!(result, Err(Broken::Protocol));
+            if result.is_err() || self.sessions[side].state() == State::Ended {
+                self.write(side, usize::MAX);
+                self.close(side, connection);
+            }
+        }
+        if over && self.used[side] == Some(connection) {
+            self.sessions[side].disconnected(self.now_ns);
+            self.close(side, connection);
+        }
+        self.reports(side);
+    }
+
+    /// By turns as bytes, and read to where they belong.
+    fn input(&mut self, side: usize, bytes: &[u8]) -> Result<(), Broken> {
+        let session = &mut self.sessions[side];
+        let Some(parts) = session.landing() else { return session.input(self.now_ns, bytes) };
+        let mut rest = bytes;
+        for part in parts {
+            let (here, behind) = rest.split_at(rest.len().min(part.len()));
+            part[..here.len()].copy_from_slice(here);
+            rest = behind;
+        }
+        session.landed(self.now_ns, bytes.len() - rest.len())?;
+        session.input(self.now_ns, rest)
+    }
+
+    fn greet(&mut self, side: usize, connection: usize, bytes: &[u8]) {
+        let greeting = self.connections[connection].greeting.as_mut().unwrap();
+        let Some(hello) = greeting.input(bytes).unwrap() else { return };
+        self.connections[connection].greeting = None;
+        match self.sessions[side].accept(self.now_ns, &hello) {
+            Ok(()) => {
+                if let Some(former) = self.used[side].take() {
+                    self.close(side, former);
+                }
+                self.used[side] = Some(connection);
+                self.write(side, usize::MAX);
+            }
+            Err(reason) => {
+                let refusal = Hello::refusal(&identity(side, 1), hello.identity.node, reason);
+                self.connections[connection].streams[side].bytes.extend(refusal.encode());
+                self.close(side, connection);
+            }
+        }
+    }
+
+    fn reports(&mut self, side: usize) {
+        while let Some(report) = self.sessions[side].next_report() {
+            match report {
+                Report::Frame { header, payload: came, .. } => {
+                    let value = u64::from(header.tag) | u64::from(header.value) << 32;
+                    let class = usize::from(header.class);
+                    let place = self.came[side][class];
+                    assert_eq!(self.sent[1 - side][class].get(place), Some(&value), "side {side} class {class}");
+                    assert_eq!(bytes_of(&came), payload(value, header.length as usize));
+                    self.came[side][class] += 1;
+                }
+                Report::Down { .. } => self.downs += 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn cut(&mut self) {
+        for connection in &mut self.connections {
+            for stream in &mut connection.streams {
+                stream.bytes.clear();
+                stream.closed = true;
+            }
+        }
+        for side in 0..2 {
+            if self.used[side].take().is_some() {
+                self.sessions[side].disconnected(self.now_ns);
+            }
+        }
+    }
+
+    /// Everything that can still happen happens.
+    fn settle(&mut self) {
+        for round in 0..10_000 {
+            if self.used == [None, None] || self.sessions.iter().all(|session| session.state() == State::Disconnected) {
+                self.dial(round % 2);
+            }
+            for side in 0..2 {
+                self.sessions[side].flush();
+                self.write(side, 1000);
+                for connection in 0..self.connections.len() {
+                    self.read(side, connection, 1000);
+                }
+            }
+            if self.sessions.iter().all(|session| session.state() == State::Live && session.unacknowledged_bytes() == 0)
+            {
+                return;
+            }
+        }
+        let states = self.sessions.each_ref().map(|session| (session.state(), session.unacknowledged_bytes()));
+        panic!("it never settles: {states:?}");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Dial { side: usize },
+    Send { side: usize, class: u8, length: usize },
+    Write { side: usize, bytes: usize },
+    Read { side: usize, from_last: usize, bytes: usize },
+    Flush { side: usize },
+    Drop { side: usize },
+    Cut,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let side = 0..2usize;
+    let length = prop_oneof![0..100usize, 0..3000usize, Just(20_000)];
+    prop_oneof![
+        1 => side.clone().prop_map(|side| Step::Dial { side }),
+        4 => (side.clone(), 0..CLASSES, length).prop_map(|(side, class, length)| Step::Send { side, class, length }),
+        6 => (side.clone(), 0..2000usize).prop_map(|(side, bytes)| Step::Write { side, bytes }),
+        8 => (side.clone(), 0..3usize, 0..2000usize)
+            .prop_map(|(side, from_last, bytes)| Step::Read { side, from_last, bytes }),
+        1 => side.clone().prop_map(|side| Step::Flush { side }),
+        1 => side.prop_map(|side| Step::Drop { side }),
+        1 => Just(Step::Cut),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// However connections break, overtake each other and crawl: exactly once, in order, and at last everything.
+    #[test]
+    fn frames_arrive_exactly_once(steps in proptest::collection::vec(step(), 0..300)) {
+        let mut world = World::new();
+        world.settle();
+        for step in steps {
+            match step {
+                Step::Dial { side } => world.dial(side),
+                Step::Send { side, class, length } => world.send(side, class, length),
+                Step::Write { side, bytes } => world.write(side, bytes),
+                Step::Read { side, from_last, bytes } => {
+                    if let Some(connection) = world.connections.len().checked_sub(1 + from_last) {
+                        world.read(side, connection, bytes);
+                    }
+                }
+                Step::Flush { side } => world.sessions[side].flush(),
+                Step::Drop { side } => {
+                    // One side alone loses its connection; what it wrote may still arrive.
+                    if let Some(connection) = world.used[side] {
+                        world.sessions[side].disconnected(world.now_ns);
+                        world.close(side, connection);
+                    }
+                }
+                Step::Cut => world.cut(),
+            }
+            let bound = 20_000 + 256 * 1024 + 5 * (20_000 + 128);
+            prop_assert!(world.sessions.iter().all(|session| session.unacknowledged_bytes() <= bound));
+        }
+        world.settle();
+        prop_assert_eq!(world.downs, 0);
+        for side in 0..2 {
+            for class in 0..usize::from(CLASSES) {
+                prop_assert_eq!(world.came[side][class], world.sent[1 - side][class].len());
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Large frames, which are read to where they stay: in rows of one size and not, behind small ones, cut off anywhere.
+    #[test]
+    fn large_frames_land_whole(
+        steps in proptest::collection::vec(
+            (1..CLASSES, prop_oneof![Just(9_000_usize), Just(9_000), 0..200_usize, 4_000..30_000_usize],
+             0..40_000_usize, 0..40_000_usize, 0..30_u32),
+            1..60,
+        ),
+    ) {
+        let network = Network { piece_bytes: 8_000, window_bytes: 200_000, ..Network::default() };
+        let mut world = World::of(&network, 24_000);
+        world.settle();
+        for (class, length, written, read, cut) in steps {
+            world.send(0, class, length);
+            world.write(0, written);
+            let last = world.connections.len() - 1;
+            world.read(1, last, read);
+            if cut == 0 {
+                world.cut();
+                world.settle();
+            }
+        }
+        world.settle();
+        prop_assert_eq!(world.downs, 0);
+        let sent: Vec<usize> = world.sent[0].iter().map(Vec::len).collect();
+        prop_assert_eq!(world.came[1].as_slice(), sent.as_slice());
+    }
+}
+
+/// Both sides linked, nothing under way.
+fn linked() -> World {
+    let mut world = World::new();
+    world.settle();
+    assert!(world.sessions.iter().all(Session::is_up));
+    world
+}
+
+#[test]
+fn what_a_cut_took_comes_again_and_nothing_twice() {
+    let mut world = linked();
+    for number in 0..20 {
+        world.send(0, 1 + number % 4, 1500);
+    }
+    (0..4).for_each(|_| world.write(0, 3333));
+    let last = world.connections.len() - 1;
+    world.read(1, last, 2222);
+    assert!(world.came[1].iter().sum::<usize>() > 0);
+    world.cut();
+    world.settle();
+    assert_eq!(world.came[1].iter().sum::<usize>(), world.sent[0].iter().map(Vec::len).sum::<usize>());
+    assert!(world.sessions[0].counts().repeated > 0);
+    assert_eq!((world.sessions[1].counts().resumed, world.downs), (1, 0));
+}
+
+#[test]
+fn a_cut_that_lasts_ends_the_link_on_both_sides_and_the_next_begins_anew() {
+    let mut world = linked();
+    world.send(0, 1, 100);
+    world.cut();
+    world.now_ns += u64::from(network().resume_ms) * MILLISECOND_NS;
+    for side in 0..2 {
+        assert_eq!(world.sessions[side].deadline_ns(), world.now_ns);
+        world.sessions[side].tick(world.now_ns).unwrap();
+        let report = world.sessions[side].next_report();
+        assert!(matches!(report, Some(Report::Down { loss: Loss::Cut, .. })), "{report:?}");
+        assert!(!world.sessions[side].is_up());
+    }
+    world.sent = Default::default();
+    world.settle();
+    world.send(0, 1, 100);
+    world.settle();
+    assert_eq!(world.came[1][1], 1);
+}
+
+#[test]
+fn one_side_that_has_given_up_tells_the_other() {
+    let mut world = linked();
+    world.cut();
+    world.sessions[1].tick(u64::from(network().resume_ms) * MILLISECOND_NS).unwrap();
+    assert!(!world.sessions[1].is_up());
+    world.settle();
+    assert_eq!(world.downs, 2);
+    assert_eq!(world.sessions[0].counts().refused.of(Reason::SessionUnknown), 1);
+}
+
+#[test]
+fn a_successor_ends_the_link_of_its_predecessor_and_late_connections_of_that_are_refused() {
+    let mut world = linked();
+    world.cut();
+    // The predecessor's last connection is under way when it dies.
+    world.dial(0);
+    let late = world.connections.len() - 1;
+    world.sessions[0] = session(0, 2);
+    world.used[0] = None;
+    world.dial(0);
+    let new = world.connections.len() - 1;
+    world.read(1, new, usize::MAX);
+    // That a hello came proves nothing yet.
+    assert_eq!(world.downs, 0);
+    world.read(0, new, usize::MAX);
+    world.write(0, usize::MAX);
+    world.read(1, new, usize::MAX);
+    assert_eq!(world.sessions[1].state(), State::Live);
+    world.read(1, late, usize::MAX);
+    assert_eq!((world.used[1], world.downs), (Some(new), 1));
+}
+
+#[test]
+fn the_late_hello_of_a_dead_incarnation_that_nobody_knew_changes_nothing() {
+    let mut world = World::new();
+    world.sessions[0] = session(0, 2);
+    world.dial(0);
+    let late = world.connections.len() - 1;
+    world.sessions[0] = session(0, 3);
+    world.used[0] = None;
+    world.settle();
+    world.send(0, 1, 200);
+    world.read(1, late, usize::MAX);
+    world.used[1] = None;
+    world.cut();
+    world.settle();
+    assert_eq!((world.downs, world.came[1][1]), (0, 1));
+    assert_eq!(world.sessions[1].counts().resumed, 1);
+}
+
+#[test]
+fn of_two_that_dial_at_once_the_connection_of_the_smaller_is_kept() {
+    let mut world = World::new();
+    world.dial(0);
+    world.dial(1);
+    for round in 0..4 {
+        for side in 0..2 {
+            world.write(side, usize::MAX);
+            world.read(side, round % 2, usize::MAX);
+            world.read(side, 1 - round % 2, usize::MAX);
+        }
+    }
+    assert_eq!(world.used, [Some(0), Some(0)]);
+    assert!(world.sessions.iter().all(Session::is_up));
+}
+
+#[test]
+fn a_welcome_that_is_lost_costs_nothing() {
+    let mut world = World::new();
+    world.dial(0);
+    world.read(1, 0, usize::MAX);
+    world.read(0, 0, usize::MAX);
+    assert!(world.sessions[0].is_up() && !world.sessions[1].is_up());
+    world.send(0, 1, 500);
+    world.cut();
+    world.dial(1);
+    world.settle();
+    assert_eq!((world.downs, world.came[1][1]), (0, 1));
+}
+
+#[test]
+fn an_urgent_frame_waits_for_one_piece() {
+    let mut world = linked();
+    for _ in 0..5 {
+        world.send(0, 4, 3000);
+    }
+    world.sessions[0].fill(1);
+    world.send(0, 1, 10);
+    // What was ready, at most one piece with its heads, then the urgent one.
+    world.write(0, 16 + 24 + 300 + 16 + 24 + 10);
+    let last = world.connections.len() - 1;
+    world.read(1, last, usize::MAX);
+    assert_eq!((world.came[1][1], world.came[1][4]), (1, 0));
+}
+
+#[test]
+fn without_priorities_frames_keep_their_order() {
+    let mut world = linked();
+    world.cut();
+    world.sessions[0] = Session::new(&identity(0, 2), identity(1, 0).node, &Network { priorities: false, ..network() });
+    world.used[0] = None;
+    world.settle();
+    world.send(0, 4, 3000);
+    world.send(0, 1, 10);
+    let last = world.connections.len() - 1;
+    for _ in 0..20 {
+        world.write(0, 300);
+        world.read(1, last, 300);
+        assert!(world.came[1][4] >= world.came[1][1]);
+    }
+    world.settle();
+    assert_eq!((world.came[1][4], world.came[1][1]), (1, 1));
+}
+
+#[test]
+fn a_full_class_blocks_no_more_urgent_one() {
+    for class in 1..CLASSES {
+        let mut world = linked();
+        while matches!(world.sessions[0].enqueue(&header(class, 900, 0), &[0; 900]), Sent::Numbered(_)) {}
+        // Each of the more urgent ones has a share that nobody else could take.
+        for urgent in (0..class).rev() {
+            let one = world.sessions[0].enqueue(&header(urgent, 900, 0), &[0; 900]);
+            assert!(matches!(one, Sent::Numbered(_)), "{class} blocks {urgent}");
+            assert!(world.sessions[0].enqueue(&header(class, 900, 0), &[0; 900]) == Sent::Full);
+        }
+    }
+}
+
+#[test]
+fn room_is_reported_when_a_refused_frame_would_fit() {
+    let mut world = linked();
+    while matches!(world.sessions[0].enqueue(&header(4, 900, 0), &[0; 900]), Sent::Numbered(_)) {}
+    let last = world.connections.len() - 1;
+    let mut room = false;
+    for _ in 0..200 {
+        world.sessions[0].fill(2000);
+        let bytes: Vec<u8> = world.sessions[0].slices().flatten().copied().collect();
+        world.sessions[0].consumed(0, bytes.len());
+        world.sessions[1].input(0, &bytes).unwrap();
+        world.sessions[1].flush();
+        world.write(1, usize::MAX);
+        let answer: Vec<u8> = world.connections[last].streams[1].bytes.drain(..).collect();
+        world.sessions[0].input(0, &answer).unwrap();
+        while let Some(report) = world.sessions[0].next_report() {
+            room |= matches!(report, Report::Room { .. });
+        }
+    }
+    assert!(room);
+    assert_eq!(world.sessions[0].unacknowledged_bytes(), 0);
+}
+
+#[test]
+fn leaving_says_everything_first() {
+    let mut world = linked();
+    world.send(0, 3, 2500);
+    world.sessions[0].leave();
+    assert_eq!(world.sessions[0].enqueue(&header(1, 0, 0), &[]), Sent::NoLink);
+    let last = world.connections.len() - 1;
+    while !world.sessions[0].has_left() {
+        for side in 0..2 {
+            world.write(side, 500);
+            world.read(side, last, 500);
+        }
+    }
+    assert_eq!((world.came[1][3], world.downs), (1, 2));
+    assert!(!world.sessions[1].is_up());
+    let hello = Hello { attempt: 9, ..hello_of(&mut session(1, 2)) };
+    assert_eq!(world.sessions[0].accept(0, &hello), Err(Reason::Leaving));
+}
+
+/// What a session says first.
+fn hello_of(session: &mut Session) -> Hello {
+    session.dial(0);
+    session.fill(usize::MAX);
+    let bytes: Vec<u8> = session.slices().flatten().copied().collect();
+    Hello::decode(bytes.as_slice().try_into().unwrap()).unwrap()
+}
+
+#[test]
+fn silence_lets_the_connection_go_and_heartbeats_prevent_it() {
+    let mut world = linked();
+    for _ in 0..20 {
+        world.now_ns += 250 * MILLISECOND_NS;
+        let last = world.connections.len() - 1;
+        for side in 0..2 {
+            world.sessions[side].tick(world.now_ns).unwrap();
+            world.write(side, usize::MAX);
+        }
+        (0..2).for_each(|side| world.read(side, last, usize::MAX));
+    }
+    world.now_ns += 1000 * MILLISECOND_NS;
+    assert_eq!(world.sessions[0].tick(world.now_ns), Err(Broken::Silent));
+    assert!(world.sessions[0].is_up() && world.sessions[0].state() == State::Disconnected);
+}
+
+#[test]
+fn what_breaks_the_protocol_ends_the_link_and_is_counted() {
+    let piece = |number: u32, length: u32| {
+        let mut bytes = [0; 16];
+        bytes[0] = 2;
+        bytes[4..8].copy_from_slice(&length.to_le_bytes());
+        bytes[8..12].copy_from_slice(&number.to_le_bytes());
+        bytes
+    };
+    let acknowledged_too_much = {
+        let mut bytes = [0; 16];
+        (bytes[0], bytes[12]) = (3, 77);
+        bytes
+    };
+    for bytes in [[0xff; 16], piece(1, 1), piece(9, 1), piece(1, u32::MAX), acknowledged_too_much] {
+        let mut world = linked();
+        assert_eq!(world.sessions[0].input(0, &bytes), Err(Broken::Protocol));
+        assert_eq!(world.sessions[0].counts().violations, 1);
+        let report = world.sessions[0].next_report();
+        assert!(matches!(report, Some(Report::Down { loss: Loss::Cut, .. })), "{report:?}");
+    }
+}

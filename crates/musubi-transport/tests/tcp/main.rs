@@ -1,0 +1,6 @@
+//! Links over TCP on the loopback interface: several carriers in one process, driven by the test.
+#![cfg(feature = "std")]
+
+mod node;
+mod refused;
+mod resume;

@@ -1,0 +1,96 @@
+//! What the demo prints at its end: figures, and a line for each thing that must hold.
+
+use crate::account::{self, Messages};
+use crate::lateness;
+use crate::script::Evidence;
+
+/// Whole passes that there must be: one of the first process, and of the second one before and after the Master's crash.
+const WHOLE_PASSES_MIN: usize = 3;
+
+/// Something that must hold.
+struct Check {
+    what: &'static str,
+    holds: bool,
+    detail: String,
+}
+
+/// Prints it all; the last line is `N passed, M failed`.
+pub fn print(evidence: &Evidence) {
+    for (phase, late) in lateness::phases(evidence) {
+        println!(
+            "loop late by (us) {phase:<27} p50 {:>8.1}  p99 {:>8.1}  max {:>8.1}  in {} periods",
+            late.p50, late.p99, late.max, late.n
+        );
+    }
+    let checks = checks(evidence);
+    for Check { what, holds, detail } in &checks {
+        println!("{} {what}: {detail}", if *holds { "ok    " } else { "FAILED" });
+    }
+    let failed = checks.iter().filter(|check| !check.holds).count();
+    println!("{} passed, {failed} failed", checks.len() - failed);
+}
+
+fn checks(evidence: &Evidence) -> Vec<Check> {
+    let (telemetry, stream) = (account::telemetry(evidence), account::stream(evidence));
+    let (whole, equal) = account::digests(&evidence.answered);
+    let (killed, followed) = evidence.absence;
+    let [former, successor] = evidence.masters;
+    let [first, second] = evidence.remotes;
+    vec![
+        messages("telemetry, Cortex-R5F to Linux", &telemetry, 1),
+        messages("stream, Linux to Cortex-R5F", &stream, 0),
+        Check {
+            what: "digests of the file",
+            holds: whole >= WHOLE_PASSES_MIN && whole == equal,
+            detail: format!("{whole} whole passes, {equal} digests equal"),
+        },
+        Check {
+            what: "killed in the middle of a pass",
+            holds: evidence.sent_into_pass > 0 && first.epoch != second.epoch,
+            detail: format!(
+                "{} blocks into it; incarnations {:#x}, {:#x}",
+                evidence.sent_into_pass, first.epoch, second.epoch
+            ),
+        },
+        Check {
+            what: "the loop went on while no process was there",
+            holds: followed > killed,
+            detail: format!("{} periods", followed - killed),
+        },
+        Check {
+            what: "the Cortex-R5F restarted, Linux did not",
+            holds: former.epoch != successor.epoch && stream.dropped > 0,
+            detail: format!(
+                "incarnations {:#x}, {:#x}; {} stale messages dropped",
+                former.epoch, successor.epoch, stream.dropped
+            ),
+        },
+        parameters(evidence),
+    ]
+}
+
+fn messages(what: &'static str, all: &Messages, in_hand_max: u64) -> Check {
+    Check {
+        what,
+        holds: all.received > 0
+            && (all.lost, all.duplicated, all.out_of_order) == (0, 0, 0)
+            && all.in_hand <= in_hand_max,
+        detail: format!(
+            "{} sent, {} received, {} in a dead receiver's hands, {} dropped by the plan; {} lost, {} duplicated, {} out of order",
+            all.sent, all.received, all.in_hand, all.dropped, all.lost, all.duplicated, all.out_of_order
+        ),
+    }
+}
+
+/// Each Remote changed the parameters, and telemetry shows that both incarnations of the Master worked with them.
+fn parameters(evidence: &Evidence) -> Check {
+    let generations = evidence.masters.map(|master| {
+        let of_master = evidence.received.iter().filter(|record| record.telemetry.incarnation == master.epoch);
+        of_master.map(|record| record.telemetry.generation).max().unwrap_or(0)
+    });
+    Check {
+        what: "parameters through shared memory",
+        holds: generations[0] > 0 && generations[1] > generations[0],
+        detail: format!("generations {} and, after the restart, {}", generations[0], generations[1]),
+    }
+}

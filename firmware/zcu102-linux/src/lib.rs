@@ -1,0 +1,97 @@
+//! Records that survive the process that wrote them: what a Remote received, and what was answered to it.
+//!
+//! What you may rely on: a record is in the file as a whole or not at all, whenever its writer is killed; records are in
+//! the order in which they were written.
+//!
+//! How it works: files in memory (tmpfs), one `write` in append mode a record.
+#![forbid(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::marker::PhantomData;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use zcu102_demo::{Answer, Telemetry};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Where telemetry is recorded.
+pub const RECEIVED: &str = "/run/received";
+/// Where answers are recorded.
+pub const ANSWERED: &str = "/run/answered";
+/// The file that is streamed: the Remote's own program.
+pub const FILE: &str = "/bin/remote";
+
+/// A telemetry message as it was received.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Received {
+    /// The message.
+    pub telemetry: Telemetry,
+    /// When, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+    /// Incarnation of the receiver: its participant's epoch.
+    pub reader: u32,
+    /// Keeps the length a multiple of 8.
+    pub reserved: u32,
+}
+
+/// An answer as it was received.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Answered {
+    /// The answer.
+    pub answer: Answer,
+    /// Bytes that were sent in this pass.
+    pub sent_bytes: u64,
+    /// 1 if digest and length are those of what was sent.
+    pub equal: u32,
+    /// Incarnation of the receiver: its participant's epoch.
+    pub reader: u32,
+}
+
+/// A record that [`Journal`] can keep.
+pub trait Record: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
+
+impl Record for Received {}
+impl Record for Answered {}
+
+/// A file of records.
+#[derive(Debug)]
+pub struct Journal<R> {
+    file: File,
+    keeps: PhantomData<fn(R)>,
+}
+
+impl<R: Record> Journal<R> {
+    /// Opens a file to add records, making it if it is missing.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn open(path: &str) -> Result<Journal<R>> {
+        let file =
+            OpenOptions::new().create(true).append(true).open(path).with_context(|| format!("opening {path}"))?;
+        Ok(Journal { file, keeps: PhantomData })
+    }
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn add(&mut self, record: &R) -> Result<()> {
+        self.file.write_all(record.as_bytes()).context("recording")
+    }
+
+    /// All records of a file; none if it is missing.
+    ///
+    /// # Errors
+    /// If it cannot be read or is not made of records.
+    pub fn read(path: &str) -> Result<Vec<R>> {
+        if !Path::new(path).exists() {
+            return Ok(Vec::new());
+        }
+        let bytes = std::fs::read(path).with_context(|| format!("reading {path}"))?;
+        let records = bytes.chunks(size_of::<R>()).map(R::read_from_bytes);
+        records.collect::<Result<_, _>>().map_err(|_| anyhow::anyhow!("{path} is not made of whole records"))
+    }
+}
