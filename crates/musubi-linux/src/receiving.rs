@@ -257,11 +257,13 @@ impl State {
         self.sleepers += 1;
         let bits = self.waiting_bits();
         let version = self.version.unwrap_or(0);
-        let Some(front) = self.lanes.front_mut() else { return (Sleep::new(None, version), false) };
+        // Following may just have found the sender gone: the version that is slept on has counted that already.
+        let lost = self.losses > 0;
+        let Some(front) = self.lanes.front_mut() else { return (Sleep::new(None, version), lost) };
         let expected = front.core.bell().look(0);
         let ready = front.core.announce_wait(bits);
         front.core.note_sleep();
-        (Sleep::new(Some((front.sender.clone(), expected)), version), ready)
+        (Sleep::new(Some((front.sender.clone(), expected)), version), ready || lost)
     }
 
     fn finish_sleep(&mut self) {
@@ -383,7 +385,7 @@ impl ReceivingEnd {
     }
 
     /// First step of a sleep by a caller with a lock of its own; then [`Sleep::sleep`] without that lock,
-    /// then [`ReceivingEnd::finish_sleep`]. If something is ready already, finish at once.
+    /// then [`ReceivingEnd::finish_sleep`]. If something is ready already, a loss included, finish at once.
     pub fn prepare_sleep(&self) -> (Sleep<RxSender>, bool) {
         self.state().prepare_sleep()
     }

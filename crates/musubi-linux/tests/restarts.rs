@@ -143,6 +143,25 @@ fn an_event_loop_hears_of_a_loss() {
     assert!(armed || down.has_loss(), "armed {armed}, loss not told");
 }
 
+/// The loss comes to be known by the very step that prepares the sleep, which nothing would end.
+#[test]
+fn nobody_falls_asleep_over_a_loss() {
+    let i = instance();
+    let gateway = attach("gateway", &i);
+    let down = gateway.open_receiving(0).unwrap();
+    let control = attach("control", &i);
+    let tx = control.open_sending(0).unwrap();
+    settle();
+    assert!(!down.has_loss(), "the sender is known");
+    drop(tx);
+    drop(control);
+    settle();
+    let (_, ready) = down.prepare_sleep();
+    down.finish_sleep();
+    assert!(ready, "a thread would sleep here for ever");
+    assert_eq!(down.wait(Deadline::Forever), Err(Error::PeerGone));
+}
+
 #[test]
 fn a_handle_that_outlives_its_participant_delivers_nothing() {
     let i = instance();
