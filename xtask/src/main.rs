@@ -8,6 +8,7 @@
 
 mod bench_smp;
 mod examples;
+mod failures;
 mod family;
 mod fuzz;
 mod install;

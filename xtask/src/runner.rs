@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::failures;
+
 /// Profile of programs as they are shipped; its results are in a directory of the same name, as for the next.
 pub const RELEASE: &str = "release";
 /// Profile of programs that are only tested.
@@ -177,7 +179,9 @@ fn collect(
     Ok(Output { status: child.wait()?, text })
 }
 
+/// Shows what failed tests wrote, then the end of the whole output.
 fn show_tail(text: &str) {
+    failures::shown(&failures::of_output(text)).iter().for_each(|line| println!("   | {line}"));
     let lines: Vec<&str> = text.lines().collect();
     let hidden = lines.len().saturating_sub(SHOWN_LINES_MAX);
     if hidden > 0 {
@@ -285,9 +289,14 @@ impl Verdict {
     }
 }
 
-/// Names of the tests that a test program called failed.
+/// Names of the tests that a test program called failed, each with its panic if that is known.
 fn failed_names(text: &str) -> Vec<String> {
-    let name = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
+    let failures = failures::of_output(text);
+    let panic = |name: &str| failures.iter().find(|failure| failure.name == name).and_then(failures::panic_of);
+    let name = |line: &str| {
+        let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+        Some(panic(name).map_or_else(|| name.to_owned(), |panic| format!("{name}: {panic}")))
+    };
     text.lines().filter_map(name).collect()
 }
 
@@ -369,6 +378,9 @@ test result: ok. 40 passed; 0 failed; 3 ignored; 0 measured; 1 filtered out; fin
     #[test]
     fn failed_tests_are_named() {
         assert_eq!(Verdict::of_tests(&output(101, TWO_PROGRAMS)).notes, ["b::c"]);
+        let told =
+            format!("{TWO_PROGRAMS}failures:\n\n---- b::c stdout ----\nthread 'b::c' panicked at a.rs:1:2:\nno\n");
+        assert_eq!(Verdict::of_tests(&output(101, &told)).notes, ["b::c: a.rs:1:2: no"]);
     }
 
     #[test]
