@@ -2,15 +2,18 @@
 
 #[allow(dead_code)]
 mod command;
+#[path = "../../musubi-transport/tests/loopback/mod.rs"]
+mod loopback;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use command::{expect, musubi, text};
+use loopback::own_address;
 use musubi_mcapi::{Deadline, Node, NodeId, PacketReceiver, PacketSender, Topology};
 
 /// A system of three nodes, the third of which never runs, and its description.
@@ -20,13 +23,12 @@ struct System {
 }
 
 impl System {
-    /// `at` is where the first two nodes are; `PORT` in it becomes a free port.
+    /// `at` is where the first two nodes are; `PLACE` in it becomes an address with a free port.
     fn new(name: &str, at: &str) -> System {
         let directory = tempfile::tempdir().unwrap();
         let mut description = format!("[system]\nname = \"{name}-{}\"\n", std::process::id());
         for (number, name) in [(1, "control"), (2, "camera"), (3, "absent")] {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let at = at.replace("PORT", &port.to_string());
+            let at = at.replace("PLACE", &own_address());
             description += &format!("[[node]]\ndomain = 0\nnode = {number}\nname = \"{name}\"\nat = {at}\n");
         }
         let path = directory.path().join("system.toml");
@@ -59,7 +61,7 @@ fn soon() -> Deadline {
     Deadline::after(Duration::from_secs(30))
 }
 
-const EVERYWHERE: [(&str, &str); 2] = [("shm", "\"shm\""), ("tcp", "\"tcp://127.0.0.1:PORT\"")];
+const EVERYWHERE: [(&str, &str); 2] = [("shm", "\"shm\""), ("tcp", "\"tcp://PLACE\"")];
 
 #[test]
 fn a_running_node_answers_and_another_does_not() {
@@ -172,7 +174,7 @@ fn secured(system: &System, plain: &str, keys: &str) -> Topology {
 
 #[test]
 fn who_was_refused_is_seen_from_outside() {
-    let system = System::new("cli-refused", "\"tcp://127.0.0.1:PORT\"");
+    let system = System::new("cli-refused", "\"tcp://PLACE\"");
     let plain = std::fs::read_to_string(system.path()).unwrap();
     let theirs = secured(&system, &plain, "theirs");
     let ours = secured(&system, &plain, "ours");

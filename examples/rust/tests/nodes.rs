@@ -2,9 +2,10 @@
 //! namespaces: the same output.
 #![forbid(unsafe_code)]
 
+#[path = "../../../crates/musubi-transport/tests/loopback/mod.rs"]
+mod loopback;
 mod namespaces;
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -101,11 +102,7 @@ fn as_processes_over_shared_memory() {
 #[test]
 fn as_processes_over_tcp() {
     for (number, example) in ALL.into_iter().enumerate() {
-        // Ports that were free just now.
-        let ports: Vec<TcpListener> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let at = |node: u32| format!("tcp://{}", ports[node as usize - 1].local_addr().unwrap());
-        let (_directory, file) = system(&format!("tcp-{number}"), at);
-        drop(ports);
+        let (_directory, file) = system(&format!("tcp-{number}"), |_| format!("tcp://{}", loopback::own_address()));
         as_processes(example, |_| program(example.0, Some(&file)));
     }
 }

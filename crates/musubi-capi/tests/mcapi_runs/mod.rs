@@ -2,13 +2,16 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use super::programs::{Process, compile, directory};
+
+#[path = "../../../musubi-transport/tests/loopback/mod.rs"]
+mod loopback;
+use loopback::own_address;
 
 /// How the nodes of a description reach each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +28,10 @@ pub fn description(way: Way) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("m{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let mut text = format!("[system]\nname = \"{name}\"\n");
-    // All at once, so that they are different.
-    let ports: Vec<TcpListener> = NODES.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    for ((domain, node), port) in NODES.iter().zip(&ports) {
+    for (domain, node) in NODES {
         let at = match way {
             Way::SharedMemory => "shm".to_owned(),
-            Way::Tcp => format!("tcp://{}", port.local_addr().unwrap()),
+            Way::Tcp => format!("tcp://{}", own_address()),
         };
         text.push_str(&format!("\n[[node]]\ndomain = {domain}\nnode = {node}\nat = \"{at}\"\n"));
     }

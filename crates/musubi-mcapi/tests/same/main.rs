@@ -1,6 +1,8 @@
 //! The same tests over every kind of links.
 
 mod bodies;
+#[path = "../../../musubi-transport/tests/loopback/mod.rs"]
+mod loopback;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,10 +47,7 @@ fn memory() -> Start {
 fn tcp() -> Start {
     let mut system = Topology { system: name(), hash: 1, ..Topology::single_machine() };
     for node in [1, 2] {
-        // A port that was free just now.
-        let probe = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = probe.local_addr().unwrap().to_string();
-        system.nodes.insert(id(node), Place { tcp: Some(address), ..Place::default() });
+        system.nodes.insert(id(node), Place { tcp: Some(loopback::own_address()), ..Place::default() });
     }
     let system = Arc::new(system);
     Box::new(move |node| Node::initialize(&system, 0, node).unwrap())

@@ -5,12 +5,13 @@
 #![cfg(feature = "std")]
 
 mod actor;
+#[path = "../loopback/mod.rs"]
+mod loopback;
 #[path = "../netns/net.rs"]
 #[allow(dead_code, reason = "the tests of links use more of it")]
 mod net;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use actor::{Actor, System};
@@ -28,15 +29,8 @@ fn actor() {
     actor::play();
 }
 
-/// A loopback address that no other test, of this process or another, uses.
-fn own_address() -> String {
-    static COUNT: AtomicU8 = AtomicU8::new(1);
-    let [low, high, ..] = std::process::id().to_le_bytes();
-    format!("127.{}.{low}.{}:7412", 64 + high % 128, COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
-fn loopback(count: u32) -> System {
-    let addresses = (0..count).map(|_| own_address()).collect();
+fn on_loopback(count: u32) -> System {
+    let addresses = (0..count).map(|_| loopback::own_address()).collect();
     System { addresses, silence_ms: SILENCE_MS, resume_ms: RESUME_MS }
 }
 
@@ -89,7 +83,7 @@ fn loses_and_finds(actors: &mut [Actor], lose: impl FnOnce(&mut Actor), restore:
 
 #[test]
 fn calls_to_a_killed_node_end_and_its_successor_is_reached() {
-    let system = loopback(3);
+    let system = on_loopback(3);
     let mut actors: Vec<Actor> = (1..=3).map(|node| Actor::start(&system, node, None)).collect();
     let kill = |two: &mut Actor| two.signal("KILL");
     loses_and_finds(&mut actors, kill, |two| *two = Actor::start(&system, 2, None));
@@ -97,7 +91,7 @@ fn calls_to_a_killed_node_end_and_its_successor_is_reached() {
 
 #[test]
 fn calls_to_a_stopped_node_end_and_it_goes_on() {
-    let system = loopback(3);
+    let system = on_loopback(3);
     let mut actors: Vec<Actor> = (1..=3).map(|node| Actor::start(&system, node, None)).collect();
     loses_and_finds(&mut actors, |two| two.signal("STOP"), |two| two.signal("CONT"));
 }
@@ -117,7 +111,7 @@ fn calls_to_a_node_that_is_cut_off_end_and_it_is_reached_again() {
 
 #[test]
 fn a_node_that_says_goodbye_does_not_hold_up_other_threads() {
-    let system = loopback(2);
+    let system = on_loopback(2);
     let mut actors: Vec<Actor> = (1..=2).map(|node| Actor::start(&system, node, None)).collect();
     actors[0].until_ok("send 2 10");
     // Nobody answers the goodbye.

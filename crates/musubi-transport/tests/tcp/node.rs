@@ -1,10 +1,13 @@
 //! A node of its own for tests: a carrier, its epoll instance, and what it has reported.
 
+#[path = "../loopback/mod.rs"]
+mod loopback;
+
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
+pub use loopback::own_address;
 use musubi_linux::clock::now_ns;
 use musubi_transport::NodeId;
 use musubi_transport::carrier::Carrier;
@@ -21,13 +24,6 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The node of this number in domain 0.
 pub fn id(node: u32) -> NodeId {
     NodeId::new(0, node).expect("within the limits")
-}
-
-/// A loopback address that no other test, of this process or another, uses.
-pub fn own_address() -> String {
-    static COUNT: AtomicU8 = AtomicU8::new(1);
-    let [low, high, ..] = std::process::id().to_le_bytes();
-    format!("127.{}.{low}.{}:7411", 64 + high % 128, COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// A system of nodes 1 to `count`, all listening at loopback addresses of their own.
