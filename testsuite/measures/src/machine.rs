@@ -36,10 +36,11 @@ pub trait Machine<const N: usize>: Sized + 'static {
     fn run(tasks: &[(usize, fn())]);
 }
 
-/// A mailbox of one word: the word behind a lock, and a semaphore that counts it.
-#[allow(missing_debug_implementations, reason = "its lock has none")]
+/// A mailbox of one word, between one sender and one receiver: the semaphore that counts the word also orders it.
+#[allow(missing_debug_implementations, reason = "its semaphore has none")]
 pub(crate) struct Mailbox<P: Processor> {
-    pub word: Guarded<P, Option<u32>>,
+    /// Writer: the sender, before it gives `full`. Read by the receiver once it has that.
+    pub word: AtomicU32,
     pub full: Semaphore<P, 2>,
 }
 
@@ -92,7 +93,7 @@ impl<P: Processor, H: Handlers, const N: usize> Shared<P, H, N> {
             interprocessor: Interprocessor::new(),
             scheduler: Locked::new(Ticket::new(), 0),
             semaphores: [const { Semaphore::new(0) }; 2],
-            mailboxes: [const { Mailbox { word: Locked::new(Ticket::new(), None), full: Semaphore::new(0) } }; 2],
+            mailboxes: [const { Mailbox { word: AtomicU32::new(0), full: Semaphore::new(0) } }; 2],
             counter: Locked::new(Ticket::new(), 0),
             ring: Locked::new(Ticket::new(), Ring { chunks: [[0; CHUNK_BYTES]; CHUNKS], put: 0, taken: 0 }),
             copy: Locked::new(Ticket::new(), [[0; COPY_BYTES]; 2]),
