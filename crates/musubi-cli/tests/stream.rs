@@ -124,8 +124,7 @@ fn a_receiver_notices_the_senders_death() {
 #[test]
 fn a_killed_sender_with_everything_queued_is_a_loss() {
     let system = System::new();
-    let mut sender = system.start(&["send", "upwards"]);
-    let mut receiver = system.start(&["recv", "upwards"]);
+    let (mut sender, mut receiver) = begun(&system);
     // More than the queue and the pipe hold, so the end mark cannot be queued yet.
     let mut stdin = sender.0.stdin.take().unwrap();
     let writer = std::thread::spawn(move || stdin.write_all(&noise(3_000_000)));
