@@ -8,6 +8,8 @@
 const TESTS_MAX: usize = 10;
 /// Most lines that are shown of one.
 const LINES_MAX: usize = 60;
+/// Of those, lines before its panic; behind it comes a backtrace, which may be long.
+const LINES_BEFORE_PANIC: usize = 30;
 /// Most lines of a panic that go into the one line of a note.
 const PANIC_LINES_MAX: usize = 4;
 
@@ -50,16 +52,17 @@ fn trim(lines: &mut Vec<&str>) {
     lines.drain(..blank);
 }
 
-/// What to show of these tests: the first [`TESTS_MAX`], of each the last [`LINES_MAX`] lines, where the panic is.
+/// What to show of these tests: the first [`TESTS_MAX`], of each [`LINES_MAX`] lines around its panic.
 pub fn shown(failures: &[Failure<'_>]) -> Vec<String> {
     let mut shown = Vec::new();
     for failure in failures.iter().take(TESTS_MAX) {
         shown.push(format!("---- {} ----", failure.name));
-        let hidden = failure.lines.len().saturating_sub(LINES_MAX);
+        let beyond = failure.lines.len().saturating_sub(LINES_MAX);
+        let hidden = panic_line(failure).map_or(beyond, |line| line.saturating_sub(LINES_BEFORE_PANIC).min(beyond));
         if hidden > 0 {
             shown.push(format!("... {hidden} lines before these"));
         }
-        shown.extend(failure.lines[hidden..].iter().map(|line| (*line).to_owned()));
+        shown.extend(failure.lines[hidden..].iter().take(LINES_MAX).map(|line| (*line).to_owned()));
     }
     if failures.len() > TESTS_MAX {
         shown.push(format!("... and {} failed tests more", failures.len() - TESTS_MAX));
@@ -69,11 +72,16 @@ pub fn shown(failures: &[Failure<'_>]) -> Vec<String> {
 
 /// Where and why a test panicked, in one line.
 pub fn panic_of(failure: &Failure<'_>) -> Option<String> {
-    let begin = failure.lines.iter().position(|line| line.starts_with("thread '") && line.contains(" panicked at "))?;
+    let begin = panic_line(failure)?;
     let place = failure.lines[begin].split_once(" panicked at ")?.1;
     let rest = failure.lines[begin + 1..].iter().map(|line| line.trim());
-    let reason = rest.take_while(|line| !line.is_empty() && !line.starts_with("note: ")).take(PANIC_LINES_MAX);
+    let is_reason = |line: &&str| !line.is_empty() && !line.starts_with("note: ") && *line != "stack backtrace:";
+    let reason = rest.take_while(is_reason).take(PANIC_LINES_MAX);
     Some(std::iter::once(place).chain(reason).collect::<Vec<_>>().join(" "))
+}
+
+fn panic_line(failure: &Failure<'_>) -> Option<usize> {
+    failure.lines.iter().position(|line| line.starts_with("thread '") && line.contains(" panicked at "))
 }
 
 #[cfg(test)]
@@ -139,6 +147,20 @@ error: 2 targets failed:
         let told = "crates/a/src/lib.rs:7:9: assertion `left == right` failed: numbers left: 1 right: 2";
         assert_eq!(panic_of(&found[0]).as_deref(), Some(told));
         assert_eq!(panic_of(&found[2]), None);
+    }
+
+    #[test]
+    fn a_backtrace_hides_no_panic() {
+        let before = (0..40).map(|number| number.to_string());
+        let panic = ["thread 'a' (1) panicked at a.rs:1:2:", "no", "stack backtrace:"].map(str::to_owned);
+        let behind = (0..90).map(|frame| format!("  {frame}: f"));
+        let lines: Vec<String> = before.chain(panic).chain(behind).collect();
+        let failure = Failure { name: "a", lines: lines.iter().map(String::as_str).collect() };
+        assert_eq!(panic_of(&failure).as_deref(), Some("a.rs:1:2: no"));
+        let shown = shown(&[failure]);
+        assert_eq!(shown[1..3], ["... 10 lines before these", "10"]);
+        assert_eq!((shown[32].as_str(), shown[33].as_str()), ("thread 'a' (1) panicked at a.rs:1:2:", "no"));
+        assert_eq!(shown.len(), 2 + LINES_MAX);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! What you may rely on: a mutant counts as caught only if the models pass without it and fail with it.
 //!
-//! How it works: one test program is built with `--cfg loom`. It runs once as it is, then once for each
-//! `musubi_core::sync::Site` with `MUSUBI_MUTANT` naming that site, which the program then weakens to relaxed order.
+//! How it works: one test program is built with `--cfg loom`. It runs once as it is, then for each
+//! `musubi_core::sync::Site` with `MUSUBI_MUTANT` naming that site, which the program then weakens to relaxed order: first
+//! with few preemptions, which is quick and enough for most, then with as many as the models themselves had.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,6 +18,8 @@ use crate::runner::{Context, Verdict};
 
 /// loom's bound on preemptions per execution; two find nearly all mistakes of this kind (Musuvathi and Qadeer, 2007).
 const PREEMPTIONS_MAX: &str = "2";
+/// The bound under which a mutant is tried first. Whatever fails under it fails under a higher one too.
+const PREEMPTIONS_FEW: &str = "1";
 /// Longest run of the models with one site weakened.
 const MUTANT_TIME_MAX: Duration = Duration::from_secs(300);
 /// What the names of model tests begin with or contain.
@@ -28,8 +31,7 @@ const FILTER: &str = "loom_";
 /// If the program cannot be built or started.
 pub fn loom(context: &Context) -> Result<Verdict> {
     let program = build(context)?;
-    let output = context.run(&mut run_of(&program, None))?;
-    let verdict = Verdict::of_tests(&output);
+    let verdict = Verdict::of_tests(&context.run(&mut run_of(&program, None, PREEMPTIONS_MAX))?);
     // Only this step runs before `mutants`, and only once.
     let _ = context.models.set(verdict.counts);
     Ok(verdict)
@@ -48,6 +50,7 @@ pub fn mutants(context: &Context) -> Result<Verdict> {
         bail!("the models do not pass as they are ({counts:?}), so no mutant means anything");
     }
     let program = build(context)?;
+    context.must(&mut run_of(&program, None, PREEMPTIONS_FEW)).context("the models with few preemptions")?;
     let sites = sites(&std::fs::read_to_string(context.root.join("crates/musubi-core/src/sync.rs"))?)?;
     let verdict = Mutex::new(Verdict::default());
     let queue = Mutex::new(sites.into_iter());
@@ -70,8 +73,12 @@ fn next(queue: &Mutex<std::vec::IntoIter<String>>) -> Option<String> {
 
 fn try_mutant(context: &Context, program: &PathBuf, site: &str) -> Verdict {
     // The first model that fails has caught it.
-    let run = context.run_until(&mut run_of(program, Some(site)), MUTANT_TIME_MAX, says_failed);
-    match run {
+    let run = |bound| context.run_until(&mut run_of(program, Some(site), bound), MUTANT_TIME_MAX, says_failed);
+    let ended = match run(PREEMPTIONS_FEW) {
+        Ok(output) if output.status.success() => run(PREEMPTIONS_MAX),
+        ended => ended,
+    };
+    match ended {
         Ok(output) if output.status.success() => Verdict::failed(format!("mutant survives: {site}")),
         Ok(output) if output.text.lines().any(says_failed) || output.status.code() == Some(101) => Verdict::passed(),
         Ok(output) => Verdict::failed(format!("mutant {site}: no verdict, ended with {}", output.status)),
@@ -84,9 +91,9 @@ fn says_failed(line: &str) -> bool {
     line.starts_with("test ") && line.ends_with(" ... FAILED")
 }
 
-fn run_of(program: &PathBuf, mutant: Option<&str>) -> Command {
+fn run_of(program: &PathBuf, mutant: Option<&str>, preemptions_max: &str) -> Command {
     let mut command = Command::new(program);
-    command.arg(FILTER).env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS_MAX).env_remove("MUSUBI_MUTANT");
+    command.arg(FILTER).env("LOOM_MAX_PREEMPTIONS", preemptions_max).env_remove("MUSUBI_MUTANT");
     if let Some(site) = mutant {
         command.env("MUSUBI_MUTANT", site);
     }

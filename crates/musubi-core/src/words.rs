@@ -406,31 +406,34 @@ mod tests {
         (0..words as u32).map(|i| AtomicU32::new(i.wrapping_mul(0x0403_0201))).collect()
     }
 
+    /// Begins and lengths in 64 bytes. Miri gets each alignment of both ends, without a whole word between and with some,
+    /// and what ends with the memory.
+    fn places() -> impl Iterator<Item = (usize, usize)> {
+        let all = (0..20).flat_map(|start| (0..(64 - start)).map(move |len| (start, len)));
+        all.filter(|&(start, len)| !cfg!(miri) || (start < 4 && len < 13) || start + len == 63 || len == 0)
+    }
+
     #[test]
     fn copies_at_every_alignment() {
         let atomics = memory(16);
         let own = OwnWords::of(&atomics);
         let bytes: Vec<u8> = atomics.iter().flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes()).collect();
-        for start in 0..20 {
-            for len in 0..(64 - start) {
-                let mut into = std::vec![0; len];
-                own.as_peer().copy_bytes(start as u32, &mut into);
-                assert_eq!(into, bytes[start..start + len]);
-            }
+        for (start, len) in places() {
+            let mut into = std::vec![0; len];
+            own.as_peer().copy_bytes(start as u32, &mut into);
+            assert_eq!(into, bytes[start..start + len]);
         }
     }
 
     #[test]
     fn writes_at_every_alignment() {
-        for start in 0..20 {
-            for len in 0..(64 - start) {
-                let atomics: Vec<AtomicU32> = (0..16).map(|_| AtomicU32::new(0)).collect();
-                let from: Vec<u8> = (1..=len as u8).collect();
-                OwnWords::of(&atomics).write_bytes(start as u32, &from);
-                let bytes: Vec<u8> = atomics.iter().flat_map(|w| w.load(Ordering::Relaxed).to_ne_bytes()).collect();
-                assert_eq!(bytes[start..start + len], from);
-                assert!(bytes[..start].iter().chain(&bytes[start + len..]).all(|byte| *byte == 0));
-            }
+        for (start, len) in places() {
+            let atomics: Vec<AtomicU32> = (0..16).map(|_| AtomicU32::new(0)).collect();
+            let from: Vec<u8> = (1..=len as u8).collect();
+            OwnWords::of(&atomics).write_bytes(start as u32, &from);
+            let bytes: Vec<u8> = atomics.iter().flat_map(|w| w.load(Ordering::Relaxed).to_ne_bytes()).collect();
+            assert_eq!(bytes[start..start + len], from);
+            assert!(bytes[..start].iter().chain(&bytes[start + len..]).all(|byte| *byte == 0));
         }
     }
 

@@ -101,7 +101,6 @@ impl Board for Manual {
     }
 }
 
-type Page = [AtomicU32; 1024];
 pub type Peer<'w> = Participant<'w, Manual>;
 pub type Sending<'w> = SendingEnd<'w, Manual>;
 pub type Receiving<'w> = ReceivingEnd<'w, Manual>;
@@ -109,7 +108,7 @@ pub type Receiving<'w> = ReceivingEnd<'w, Manual>;
 /// One memory and its boards.
 pub struct World<B = Manual> {
     plan: &'static Plan<'static>,
-    pages: Vec<Page>,
+    words: Vec<AtomicU32>,
     storages: Vec<Vec<StorageLine>>,
     taken: AtomicUsize,
     pub boards: [B; 3],
@@ -141,12 +140,12 @@ impl<B: Board> World<B> {
         // One page more, so that the first address can be that of a page.
         let pages = layout::mapped_bytes(plan).unwrap() / 4096 + 1;
         // Cold memory holds anything.
-        let page = || std::array::from_fn(|word| AtomicU32::new((word as u32).wrapping_mul(0x9e37_79b9)));
+        let word = |word: u32| AtomicU32::new((word % 1024).wrapping_mul(0x9e37_79b9));
         let lines = (0..2).map(|domain| storage_lines::<B>(plan, domain)).max().unwrap();
         let storage = || (0..lines).map(|_| StorageLine::new()).collect();
         World {
             plan,
-            pages: (0..pages).map(|_| page()).collect(),
+            words: (0..pages as u32 * 1024).map(word).collect(),
             storages: (0..incarnations).map(|_| storage()).collect(),
             taken: AtomicUsize::new(0),
             boards,
@@ -166,7 +165,7 @@ impl<B: Board> World<B> {
     }
 
     fn base(&self) -> *const AtomicU32 {
-        let first = self.pages.as_ptr().cast::<AtomicU32>();
+        let first = self.words.as_ptr();
         first.wrapping_byte_add(first.align_offset(64) * 4)
     }
 
