@@ -2,6 +2,8 @@
 
 #[allow(dead_code)]
 mod command;
+#[path = "../../musubi-linux/tests/stopping/mod.rs"]
+mod stopping;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Command;
@@ -117,6 +119,9 @@ fn a_stopped_process_is_silent_and_hides_nobody() {
 
 fn signal(process: &Process, name: &str) {
     assert!(Command::new("kill").args([&format!("-{name}"), &process.0.id().to_string()]).status().unwrap().success());
+    if name == "STOP" {
+        stopping::await_stopped(process.0.id());
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 #[allow(dead_code)]
 mod command;
+#[path = "../../musubi-linux/tests/stopping/mod.rs"]
+mod stopping;
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -183,11 +185,9 @@ fn nobody_at_the_other_side_ends_with_the_timeout() {
 fn the_rest_of_a_stream_is_no_stream() {
     let system = System::new();
     let (mut sender, mut receiver) = begun(&system);
-    let stopped = |process: &Process, name: &str| {
-        let id = process.0.id().to_string();
-        assert!(std::process::Command::new("kill").args([name, &id]).status().unwrap().success());
-    };
-    stopped(&receiver, "-STOP");
+    let id = receiver.0.id();
+    assert!(std::process::Command::new("kill").args(["-STOP", &id.to_string()]).status().unwrap().success());
+    stopping::await_stopped(id);
     drop(sender.0.stdin.take());
     std::thread::sleep(Duration::from_millis(200));
     receiver.kill();

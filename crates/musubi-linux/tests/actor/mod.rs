@@ -12,6 +12,9 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 
 use crate::system::*;
 
+#[path = "../stopping/mod.rs"]
+mod stopping;
+
 const VARIABLE: &str = "MUSUBI_TEST_ACTOR";
 
 /// The other process, as the test sees it.
@@ -73,8 +76,12 @@ impl Actor {
         self.child.id() as i32
     }
 
+    /// Sends it a signal; after [`Signal::STOP`] it does nothing any more.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.pid()).unwrap(), signal).unwrap();
+        if signal == Signal::STOP {
+            stopping::await_stopped(self.child.id());
+        }
     }
 
     /// Ends it at once and takes it off the process table.

@@ -136,11 +136,28 @@ impl Actor {
         }
     }
 
-    /// Sends it a signal: `KILL`, `STOP`, `CONT`.
+    /// Waits until it has taken these messages; gives all that it has.
+    pub fn has_received(&mut self, numbers: &[u32]) -> BTreeSet<u32> {
+        let begin = Instant::now();
+        loop {
+            // What was said to be sent is at the node; its program may still be about to take it.
+            let received: BTreeSet<u32> = self.does("received").numbers.into_iter().collect();
+            if numbers.iter().all(|number| received.contains(number)) {
+                return received;
+            }
+            assert!(begin.elapsed() < PATIENCE, "something that was said to be sent has not arrived");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Sends it a signal: `KILL`, `STOP`, `CONT`. After `STOP` it does nothing any more.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status();
         assert!(sent.expect("kill").success());
+        if name == "STOP" {
+            crate::stopping::await_stopped(self.child.id());
+        }
     }
 }
 

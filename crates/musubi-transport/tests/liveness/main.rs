@@ -10,6 +10,8 @@ mod loopback;
 #[path = "../netns/net.rs"]
 #[allow(dead_code, reason = "the tests of links use more of it")]
 mod net;
+#[path = "../../../musubi-linux/tests/stopping/mod.rs"]
+mod stopping;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -67,8 +69,7 @@ fn loses_and_finds(actors: &mut [Actor], lose: impl FnOnce(&mut Actor), restore:
     let sent_after = one.until_ok("send 2 100");
     assert_eq!(two.until_ok("send 1 1").numbers.len(), 1);
 
-    let received: BTreeSet<u32> = two.does("received").numbers.into_iter().collect();
-    assert!(sent_after.numbers.iter().all(|number| received.contains(number)));
+    let received = two.has_received(&sent_after.numbers);
     // A successor knows nothing of what its predecessor had.
     if received.contains(&sent_before.numbers[0]) {
         let said: BTreeSet<u32> = [sent_before, lost, sent_after].into_iter().flat_map(|sent| sent.numbers).collect();
@@ -77,8 +78,7 @@ fn loses_and_finds(actors: &mut [Actor], lose: impl FnOnce(&mut Actor), restore:
         let more = received.difference(&said).count();
         assert!(more <= 1, "{more} messages have arrived of which the sender was told that they are lost");
     }
-    let received: BTreeSet<u32> = three.does("received").numbers.into_iter().collect();
-    assert!(other.numbers.iter().all(|number| received.contains(number)));
+    three.has_received(&other.numbers);
 }
 
 #[test]

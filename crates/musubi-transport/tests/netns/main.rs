@@ -10,6 +10,8 @@ mod net;
 #[path = "../tcp/node.rs"]
 #[allow(dead_code, reason = "the tests on loopback use more of it")]
 mod node;
+#[path = "../../../musubi-linux/tests/stopping/mod.rs"]
+mod stopping;
 
 use std::io::Write;
 use std::net::TcpStream;
