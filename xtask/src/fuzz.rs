@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 use crate::nightly::{TARGET, add_component};
 use crate::packages;
@@ -49,12 +49,25 @@ pub fn run(context: &Context, seconds: u32) -> Result<Verdict> {
     }
     let targets = targets(&std::fs::read_to_string(&manifest)?)?;
     let programs = build(context, &manifest)?;
-    let mut verdict = Verdict::default();
-    for target in &targets {
-        verdict.add(run_target(context, &programs, target, seconds)?);
-    }
+    let mut verdict = in_lanes(&targets, |target| run_target(context, &programs, target, seconds))?;
     if targets.is_empty() {
         verdict.add(Verdict::failed("fuzz/Cargo.toml names no target"));
+    }
+    Ok(verdict)
+}
+
+/// Runs each target, as many at a time as there are cores: each of them is one thread.
+fn in_lanes(targets: &[String], run: impl Fn(&str) -> Result<Verdict> + Sync) -> Result<Verdict> {
+    let lanes = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut verdict = Verdict::default();
+    for together in targets.chunks(lanes) {
+        let verdicts: Vec<_> = std::thread::scope(|scope| {
+            let runs: Vec<_> = together.iter().map(|target| scope.spawn(|| run(target))).collect();
+            runs.into_iter().map(|run| run.join().map_err(|_| anyhow!("a thread of this program panicked"))).collect()
+        });
+        for found in verdicts {
+            verdict.add(found??);
+        }
     }
     Ok(verdict)
 }
@@ -100,9 +113,20 @@ fn targets(manifest: &str) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_runs_whatever_the_others_find() {
+        let targets: Vec<String> = (0..5).map(|number| number.to_string()).collect();
+        let run = |target: &str| Ok(if target == "1" { Verdict::failed("found") } else { Verdict::passed() });
+        let verdict = in_lanes(&targets, run).unwrap();
+        assert_eq!((verdict.counts.passed, verdict.counts.failed, verdict.notes), (4, 1, vec!["found".to_owned()]));
+        assert!(in_lanes(&targets, |_| Err(anyhow!("no program"))).is_err());
+    }
+
     #[test]
     fn targets_are_the_bins() {
         let manifest = "[package]\nname='f'\n[[bin]]\nname='a'\npath='x.rs'\n[[bin]]\nname='b'\n";
-        assert_eq!(super::targets(manifest).unwrap(), ["a", "b"]);
+        assert_eq!(targets(manifest).unwrap(), ["a", "b"]);
     }
 }

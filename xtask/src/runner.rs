@@ -21,6 +21,8 @@ use crate::failures;
 pub const RELEASE: &str = "release";
 /// Profile of programs that are only tested.
 pub const CHECKED: &str = "checked";
+/// Whether cargo's compilers keep what a next run could begin with.
+const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 /// Longest time that one command may take.
 pub const COMMAND_TIME_MAX: Duration = Duration::from_secs(25 * 60);
 /// Most lines of a failed command's output that are shown.
@@ -53,6 +55,10 @@ impl Context {
     pub fn cargo(&self) -> Command {
         let mut command = Command::new("cargo");
         command.current_dir(&self.root);
+        // Most runs are the first ones on their machine; what a next one could begin with takes long to write.
+        if std::env::var_os(INCREMENTAL).is_none() {
+            command.env(INCREMENTAL, "0");
+        }
         command
     }
 
@@ -194,7 +200,7 @@ fn show_tail(text: &str) {
 
 /// A command as one would type it.
 fn line_of(command: &Command) -> String {
-    let variables = command.get_envs().filter_map(|(k, v)| {
+    let variables = command.get_envs().filter(|(name, _)| *name != INCREMENTAL).filter_map(|(k, v)| {
         let value = v?.to_string_lossy();
         Some(format!("{}='{value}'", k.to_string_lossy()))
     });
