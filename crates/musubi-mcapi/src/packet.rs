@@ -21,6 +21,11 @@
 //! let packet = receiver.receive(Deadline::Forever)?;
 //! assert_eq!(packet.len(), 3000);
 //! assert!(packet.to_vec().iter().all(|byte| *byte == 7));
+//!
+//! // What can be shared is not copied on its way to a network.
+//! let picture = Arc::new(vec![8; 500_000]);
+//! sender.send_shared(Arc::clone(&picture), Deadline::Forever)?;
+//! assert_eq!(receiver.receive(Deadline::Forever)?.to_vec(), *picture);
 //! # Ok(())
 //! # }
 //! ```
@@ -29,7 +34,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use musubi_transport::engine::{ChannelHandle, ChannelKind, Outcome, Sending};
-use musubi_transport::links::{Block as _, Payload};
+use musubi_transport::links::{Block as _, Payload, SharedBytes};
 use musubi_transport::running::{Running, Ways as _};
 
 use crate::channel::{Closing, End, Opening};
@@ -68,6 +73,22 @@ impl<R: Running> PacketSender<R> {
         })?
     }
 
+    /// As [`PacketSender::send`], of a packet in memory that the node shares with the program: over a network it is not
+    /// copied but kept where it lies until the receiving node has acknowledged it, or the link is lost. Within shared memory,
+    /// and where it is short, it is copied as ever. A vector is given away; who keeps a clone of an
+    /// [`Arc`](alloc::sync::Arc) may send the same packet again, and sees by its count when the node needs it no longer.
+    ///
+    /// # Errors
+    /// As [`PacketSender::send`].
+    pub fn send_shared(&self, bytes: impl Into<SharedBytes>, deadline: R::Deadline) -> Result<(), Error> {
+        let (handle, bytes) = (self.end.handle, bytes.into());
+        self.runtime().wait_for(deadline, |engine, hub| match engine.send_packet_shared(handle, &bytes, hub) {
+            Ok(Sending::Blocked) => None,
+            Ok(_) => Some(Ok(())),
+            Err(error) => Some(Err(error)),
+        })?
+    }
+
     /// Sends a packet if it can go now; true if it went.
     ///
     /// # Errors
@@ -76,11 +97,12 @@ impl<R: Running> PacketSender<R> {
         went(self.send(bytes, R::POLL))
     }
 
-    /// Begins to send a packet; complete when the receiving node has it.
+    /// Begins to send a packet; complete when the receiving node has it. It is shared as by [`PacketSender::send_shared`]; a
+    /// request that is dropped before may leave it with the link for longer.
     ///
     /// # Errors
     /// As [`PacketSender::send`]; [`Error::RequestLimit`], [`Error::MemoryLimit`].
-    pub fn request_send(&self, bytes: Vec<u8>) -> Result<Request<(), R>, Error> {
+    pub fn request_send(&self, bytes: impl Into<SharedBytes>) -> Result<Request<(), R>, Error> {
         let handle = self.end.handle;
         self.end.endpoint.node().request(|engine, hub| engine.send_packet_later(handle, bytes, hub), |_| Ok(()))
     }

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use crate::NodeId;
 use crate::frame::Header;
-use crate::links::{Block, Report, Sent};
+use crate::links::{Block, Report, Sent, SharedBytes};
 use crate::picture::{DoorPicture, LinkPicture, LogPicture};
 
 /// Links of one kind.
@@ -21,6 +21,11 @@ pub trait Carrier: Send {
 
     /// See [`crate::links::Links::send`]. Small frames may be held back until [`Carrier::flush`].
     fn send(&mut self, now_ns: u64, peer: NodeId, header: &Header, payload: &[u8]) -> Sent;
+
+    /// See [`crate::links::Links::send_shared`].
+    fn send_shared(&mut self, now_ns: u64, peer: NodeId, header: &Header, payload: &SharedBytes) -> Sent {
+        self.send(now_ns, peer, header, payload)
+    }
 
     /// See [`crate::links::Links::want`].
     fn want(&mut self, now_ns: u64, peer: NodeId, wanted: bool);

@@ -3,7 +3,9 @@
 //! How it works: the engine hands every frame out through [`Links::send`], which never waits. Whoever owns both (the
 //! runtime of a node, or a simulation) tells the engine what the links report, as [`Report`]s.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Deref;
 
 use crate::NodeId;
 use crate::frame::Header;
@@ -16,6 +18,11 @@ pub trait Links {
 
     /// Hands a frame to the link with `peer`. `payload` is at most what the frame's kind may carry.
     fn send(&mut self, peer: NodeId, header: &Header, payload: &[u8]) -> Sent;
+
+    /// The same of payload that the link may keep where it lies, instead of a copy, until the peer has acknowledged it.
+    fn send_shared(&mut self, peer: NodeId, header: &Header, payload: &SharedBytes) -> Sent {
+        self.send(peer, header, payload)
+    }
 
     /// Says whether a link with `peer` is wanted: while it is, and there is none, one is tried for again and again.
     fn want(&mut self, peer: NodeId, wanted: bool);
@@ -116,6 +123,31 @@ pub enum Payload<B> {
     Owned(Vec<u8>),
     /// In place.
     Lent(B),
+}
+
+/// Bytes that nobody changes, in memory that lives for as long as anybody refers to it; clones refer to the same.
+#[derive(Clone, Debug)]
+pub struct SharedBytes(Arc<Vec<u8>>);
+
+impl Deref for SharedBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Vec<u8>> for SharedBytes {
+    fn from(bytes: Vec<u8>) -> SharedBytes {
+        SharedBytes(Arc::new(bytes))
+    }
+}
+
+impl From<Arc<Vec<u8>>> for SharedBytes {
+    fn from(bytes: Arc<Vec<u8>>) -> SharedBytes {
+        SharedBytes(bytes)
+    }
 }
 
 /// Up to [`Short::MAX`] bytes by value. Aligned, so that moving one is moving words.

@@ -1,11 +1,12 @@
 //! Two sessions over connections that cut anywhere, deliver in pieces, and overtake each other.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use musubi_transport::NodeId;
 use musubi_transport::frame::{Header, Kind};
 use musubi_transport::limits::CLASSES;
-use musubi_transport::links::{Loss, NoBlock, Payload, Report, Sent};
+use musubi_transport::links::{Loss, NoBlock, Payload, Report, Sent, SharedBytes};
 use musubi_transport::session::{Broken, Greeting, Hello, Identity, Reason, Session, State};
 use musubi_transport::topology::Network;
 use proptest::prelude::*;
@@ -114,8 +115,12 @@ impl World {
     }
 
     fn send(&mut self, side: usize, class: u8, length: usize) {
-        let header = header(class, length, self.next);
-        match self.sessions[side].enqueue(&header, &payload(self.next, length)) {
+        let (header, payload) = (header(class, length, self.next), payload(self.next, length));
+        let sent = match self.next.is_multiple_of(2) {
+            true => self.sessions[side].enqueue(&header, &payload),
+            false => self.sessions[side].enqueue_shared(&header, &payload.into()),
+        };
+        match sent {
             Sent::Numbered(_) => self.sent[side][usize::from(class)].push(self.next),
             Sent::Full | Sent::NoLink => {}
             Sent::Delivered => unreachable!(),
@@ -127,8 +132,8 @@ impl World {
     fn write(&mut self, side: usize, most: usize) {
         let Some(connection) = self.used[side] else { return };
         self.sessions[side].fill(most.min(self.ready_bytes));
-        if let Some(only) = self.sessions[side].only_slice() {
-            assert!(self.sessions[side].slices().eq([only]));
+        if let Some(only) = self.sessions[side].only_frame() {
+            assert!(self.sessions[side].slices().eq(only.into_iter().filter(|part| !part.is_empty())));
         }
         let mut left = most;
         let mut written = 0;
@@ -270,7 +275,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let side = 0..2usize;
-    let length = prop_oneof![0..100usize, 0..3000usize, Just(20_000)];
+    let length = prop_oneof![0..100usize, 0..3000usize, 4000..6000usize, Just(20_000)];
     prop_oneof![
         1 => side.clone().prop_map(|side| Step::Dial { side }),
         4 => (side.clone(), 0..CLASSES, length).prop_map(|(side, class, length)| Step::Send { side, class, length }),
@@ -379,6 +384,59 @@ fn what_a_cut_took_comes_again_and_nothing_twice() {
     assert_eq!(world.came[1].iter().sum::<usize>(), world.sent[0].iter().map(Vec::len).sum::<usize>());
     assert!(world.sessions[0].counts().repeated > 0);
     assert_eq!((world.sessions[1].counts().resumed, world.downs), (1, 0));
+}
+
+/// Head and payload lie in two places: whatever of them got through before the cut, the rest joins on.
+#[test]
+fn a_shared_frame_is_whole_after_a_cut_at_any_byte() {
+    let network = Network { piece_bytes: 1000, window_bytes: 20_000, ..Network::default() };
+    const PAYLOAD_BYTES: usize = 4200;
+    for arrived in 0..PAYLOAD_BYTES + 200 {
+        let mut world = World::of(&network, 2500);
+        world.settle();
+        world.next = 1;
+        world.send(0, 1, PAYLOAD_BYTES);
+        (0..4).for_each(|round| world.write(0, arrived.saturating_sub(2000 * round).min(2000)));
+        let last = world.connections.len() - 1;
+        world.read(1, last, arrived);
+        world.cut();
+        world.settle();
+        assert_eq!((world.came[1][1], world.downs), (1, 0), "cut after {arrived} bytes");
+    }
+}
+
+#[test]
+fn shared_memory_is_let_go_when_it_is_acknowledged_or_the_link_ends() {
+    let mut world = linked();
+    let bytes = Arc::new(payload(0, 5000));
+    let users = || Arc::strong_count(&bytes) - 1;
+    let header = header(1, bytes.len(), 0);
+    let shared = SharedBytes::from(Arc::clone(&bytes));
+    assert!(matches!(world.sessions[0].enqueue_shared(&header, &shared), Sent::Numbered(_)));
+    world.sent[0][1].push(0);
+    drop(shared);
+    assert_eq!(users(), 1);
+    world.write(0, 3000);
+    world.cut();
+    assert_eq!(users(), 1, "it may have to be sent again");
+    world.settle();
+    assert_eq!((users(), world.came[1][1]), (0, 1));
+
+    assert!(matches!(world.sessions[0].enqueue_shared(&header, &Arc::clone(&bytes).into()), Sent::Numbered(_)));
+    world.cut();
+    assert_eq!(users(), 1);
+    world.now_ns += u64::from(network().resume_ms) * MILLISECOND_NS;
+    world.sessions[0].tick(world.now_ns).unwrap();
+    assert_eq!(users(), 0);
+}
+
+#[test]
+fn a_short_payload_is_copied_though_it_could_be_shared() {
+    let mut world = linked();
+    let bytes = Arc::new(payload(0, 100));
+    let sent = world.sessions[0].enqueue_shared(&header(1, bytes.len(), 0), &Arc::clone(&bytes).into());
+    assert!(matches!(sent, Sent::Numbered(_)));
+    assert_eq!(Arc::strong_count(&bytes), 1);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What holds over every kind of links: each test gets two nodes, and does not know what is between them.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -132,7 +133,11 @@ pub fn packets_arrive_whole_and_in_order(pair: &Pair) {
         scope.spawn(|| {
             for round in 0..8u8 {
                 for size in sizes {
-                    sender.send(&vec![round; size], soon()).unwrap();
+                    match round % 3 {
+                        0 => sender.send(&vec![round; size], soon()).unwrap(),
+                        1 => sender.send_shared(vec![round; size], soon()).unwrap(),
+                        _ => sender.request_send(vec![round; size]).unwrap().wait(soon()).unwrap(),
+                    }
                 }
             }
         });
@@ -148,6 +153,21 @@ pub fn packets_arrive_whole_and_in_order(pair: &Pair) {
     });
     let too_long = vec![0; limits::PACKET_BYTES_MAX + 1];
     assert_eq!(sender.send(&too_long, soon()), Err(Error::PacketSize));
+    assert_eq!(sender.send_shared(too_long, soon()), Err(Error::PacketSize));
+}
+
+pub fn a_shared_packet_is_sent_again_and_again_and_let_go(pair: &Pair) {
+    let (sender, receiver) = open_packets(pair);
+    let packet = Arc::new((0..50_000).map(|at| at as u8).collect::<Vec<u8>>());
+    for _ in 0..100 {
+        sender.send_shared(Arc::clone(&packet), soon()).unwrap();
+        assert_eq!(receiver.receive(soon()).unwrap().to_vec(), *packet);
+    }
+    // The last request is complete when all before it are acknowledged.
+    let mut last = sender.request_send(Arc::clone(&packet)).unwrap();
+    assert_eq!(receiver.receive(soon()).unwrap().len(), packet.len());
+    last.wait(soon()).unwrap();
+    assert_eq!(Arc::strong_count(&packet), 1);
 }
 
 pub fn packets_in_hand_hold_the_sender_back(pair: &Pair) {

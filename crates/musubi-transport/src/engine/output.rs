@@ -14,7 +14,7 @@ use super::peers::{ME, OUTBOX_BYTES_MAX, OUTBOX_FRAMES_MAX, QUESTIONS_MAX, Uncon
 use super::requests::Doing;
 use super::{Engine, Outcome, RequestId};
 use crate::frame::{Header, Kind};
-use crate::links::{Block, Links, Payload, Sent, Short};
+use crate::links::{Block, Links, Payload, Sent, SharedBytes, Short};
 use crate::{Error, NodeId};
 
 impl<B: Block> Engine<B> {
@@ -41,6 +41,31 @@ impl<B: Block> Engine<B> {
         payload: &[u8],
         links: &mut impl Links<Block = B>,
     ) -> Sent {
+        self.transmit_by(place, header, payload, links, |links, header| links.send(node, header, payload))
+    }
+
+    /// As [`Engine::transmit_at`], of payload that the link may keep where it lies.
+    pub(super) fn transmit_shared_at(
+        &mut self,
+        place: u16,
+        header: Header,
+        payload: &SharedBytes,
+        links: &mut impl Links<Block = B>,
+    ) -> Sent {
+        let node = self.peers.at(place).node;
+        let send = |links: &mut _, header: &Header| Links::send_shared(links, node, header, payload);
+        self.transmit_by(place, header, payload, links, send)
+    }
+
+    #[inline(always)]
+    fn transmit_by<L: Links<Block = B>>(
+        &mut self,
+        place: u16,
+        header: Header,
+        payload: &[u8],
+        links: &mut L,
+        send: impl FnOnce(&mut L, &Header) -> Sent,
+    ) -> Sent {
         let header = Header { length: payload.len() as u32, ..header };
         if place == ME {
             self.own.push_back((header, copied(payload)));
@@ -53,7 +78,7 @@ impl<B: Block> Engine<B> {
         if !peer.outbox.is_empty() {
             return Sent::Full;
         }
-        let sent = links.send(node, &header, payload);
+        let sent = send(links, &header);
         if let Sent::Numbered(number) = sent {
             peer.unconfirmed[usize::from(header.class)].push_back(Unconfirmed { number, request: None });
         }

@@ -7,7 +7,6 @@
 //! How it works: see [`super::credit`]. A packet that lies in memory of which the link has little is copied when it comes.
 
 use alloc::vec;
-use alloc::vec::Vec;
 
 use super::channel_state::Role;
 use super::channels::{ChannelEnd, ChannelRequest};
@@ -17,7 +16,7 @@ use super::requests::Doing;
 use super::{ChannelHandle, ChannelKind, Engine, Outcome, RequestId, Sending};
 use crate::frame::{Header, Kind};
 use crate::limits::PACKET_BYTES_MAX;
-use crate::links::{Block, Links, Payload, Sent, Short};
+use crate::links::{Block, Links, Payload, Sent, SharedBytes, Short};
 use crate::{EndpointId, Error};
 
 /// Most bytes of packets that wait to be sent on one channel; one alone always may.
@@ -29,7 +28,7 @@ const ASKS: u8 = 1;
 #[derive(Debug)]
 pub(super) struct QueuedPacket {
     pub request: RequestId,
-    pub payload: Vec<u8>,
+    pub payload: SharedBytes,
 }
 
 impl<B: Block> Engine<B> {
@@ -43,15 +42,43 @@ impl<B: Block> Engine<B> {
         payload: &[u8],
         links: &mut impl Links<Block = B>,
     ) -> Result<Sending, Error> {
+        self.send_packet_by(handle, payload.len(), links, |engine, place, header, links| {
+            engine.transmit_at(place, header, payload, links)
+        })
+    }
+
+    /// The same of a packet that the link may keep where it lies, instead of a copy, until the receiving node has it.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn send_packet_shared(
+        &mut self,
+        handle: ChannelHandle,
+        payload: &SharedBytes,
+        links: &mut impl Links<Block = B>,
+    ) -> Result<Sending, Error> {
+        self.send_packet_by(handle, payload.len(), links, |engine, place, header, links| {
+            engine.transmit_shared_at(place, header, payload, links)
+        })
+    }
+
+    #[inline]
+    fn send_packet_by<L: Links<Block = B>>(
+        &mut self,
+        handle: ChannelHandle,
+        bytes: usize,
+        links: &mut L,
+        transmit: impl FnOnce(&mut Engine<B>, u16, Header, &mut L) -> Sent,
+    ) -> Result<Sending, Error> {
         let end = self.end_of(handle)?;
         end.may_send(ChannelKind::Packet)?;
-        if payload.len() > end.payload_max {
+        if bytes > end.payload_max {
             return Err(Error::PacketSize);
         }
         if !end.queue.is_empty() {
             return Ok(Sending::Blocked);
         }
-        let sent = self.try_packet(handle, payload, links)?;
+        let sent = self.try_packet(handle, bytes, links, transmit)?;
         self.settle(links);
         match sent {
             Some(Sent::Delivered | Sent::Numbered(_)) => Ok(Sending::Done),
@@ -59,16 +86,18 @@ impl<B: Block> Engine<B> {
         }
     }
 
-    /// Hands a packet over if there is credit; `None` if not: then it has asked for some.
-    fn try_packet(
+    /// Hands a packet of so many bytes over, by `transmit`, if there is credit; `None` if not: then it has asked for some.
+    #[inline]
+    fn try_packet<L: Links<Block = B>>(
         &mut self,
         handle: ChannelHandle,
-        payload: &[u8],
-        links: &mut impl Links<Block = B>,
+        bytes: usize,
+        links: &mut L,
+        transmit: impl FnOnce(&mut Engine<B>, u16, Header, &mut L) -> Sent,
     ) -> Result<Option<Sent>, Error> {
         let end = self.end_of(handle)?;
         let wire = end.wire;
-        if !end.out.admits(PACKETS, payload.len()) {
+        if !end.out.admits(PACKETS, bytes) {
             if end.out.ask() {
                 let header = Header { flags: ASKS, to: wire.to, from: wire.number, ..Header::new(Kind::ChannelCredit) };
                 self.emit_at(wire.place, header, &[], links);
@@ -76,14 +105,15 @@ impl<B: Block> Engine<B> {
             return Ok(None);
         }
         let header = Header { class: wire.class, to: wire.to, tag: wire.number, ..Header::new(Kind::Packet) };
-        let sent = self.transmit_at(wire.place, header, payload, links);
+        let sent = transmit(self, wire.place, header, links);
         if matches!(sent, Sent::Delivered | Sent::Numbered(_)) {
-            self.end_of(handle)?.out.send(payload.len());
+            self.end_of(handle)?.out.send(bytes);
         }
         Ok(Some(sent))
     }
 
-    /// Sends a packet when it can go; completes with `Outcome::Sent` when the receiving node has it.
+    /// Sends a packet when it can go; completes with `Outcome::Sent` when the receiving node has it. Queue and link share the
+    /// payload. A request that is cancelled may end before the link has let go of it.
     ///
     /// # Errors
     /// As above; [`Error::RequestLimit`]; [`Error::MemoryLimit`] if too much waits, or anything would have to and the
@@ -91,23 +121,25 @@ impl<B: Block> Engine<B> {
     pub fn send_packet_later(
         &mut self,
         handle: ChannelHandle,
-        payload: Vec<u8>,
+        payload: impl Into<SharedBytes>,
         links: &mut impl Links<Block = B>,
     ) -> Result<RequestId, Error> {
+        let payload = payload.into();
+        let bytes = payload.len();
         let at = self.channel_endpoint(handle)?;
         let end = self.end_of(handle)?;
         end.may_send(ChannelKind::Packet)?;
-        if payload.len() > end.payload_max {
+        if bytes > end.payload_max {
             return Err(Error::PacketSize);
         }
-        let crowded = end.queue.len() >= SEND_BUFFERS || end.queue_bytes + payload.len() > QUEUED_PACKET_BYTES_MAX;
-        let waits = !end.queue.is_empty() || end.fails_when_full && !end.out.admits(PACKETS, payload.len());
+        let crowded = end.queue.len() >= SEND_BUFFERS || end.queue_bytes + bytes > QUEUED_PACKET_BYTES_MAX;
+        let waits = !end.queue.is_empty() || end.fails_when_full && !end.out.admits(PACKETS, bytes);
         if waits && (crowded || end.fails_when_full) {
             return Err(Error::MemoryLimit);
         }
         let request = self.requests.create(Doing::Channel(ChannelRequest::SendPacket { at }))?;
         let end = self.end_of(handle)?;
-        end.queue_bytes += payload.len();
+        end.queue_bytes += bytes;
         end.queue.push_back(QueuedPacket { request, payload });
         self.send_queued(at, links);
         self.settle(links);
@@ -120,8 +152,10 @@ impl<B: Block> Engine<B> {
             let Some(end) = self.end_at(at).filter(|end| end.state.is_joined()) else { return };
             let (handle, wire) = (ChannelHandle(end.handle), end.wire);
             let Some(next) = end.queue.pop_front() else { break };
-            let sent = self.try_packet(handle, &next.payload, links);
             let bytes = next.payload.len();
+            let sent = self.try_packet(handle, bytes, links, |engine, place, header, links| {
+                engine.transmit_shared_at(place, header, &next.payload, links)
+            });
             let Some(end) = self.end_at(at) else { return };
             match sent {
                 Ok(Some(Sent::Delivered)) => self.complete(next.request, Ok(Outcome::Sent(bytes))),

@@ -15,7 +15,7 @@ use rustix::event::epoll;
 use crate::carrier::Carrier;
 use crate::engine::Engine;
 use crate::frame::{Header, Kind};
-use crate::links::{Links, NoBlock, Payload, Report, Sent, Short};
+use crate::links::{Links, NoBlock, Payload, Report, Sent, SharedBytes, Short};
 use crate::picture::{DoorPicture, LinkPicture, LogPicture};
 use crate::shm::{Arrival, ShmCarrier};
 use crate::tcp::TcpCarrier;
@@ -35,6 +35,8 @@ const LOOKS_IN_VAIN: u32 = 16;
 /// Bytes sent over the network after which a thread that never waits looks at the links all the same. What peers
 /// acknowledge frees memory that the next frames then find in the processor's cache; and news are not to wait for its end.
 const SENT_UNSEEN_BYTES: usize = 256 * 1024;
+/// Bytes that are shared count for one in so many of those: they free no memory that the next frames would find.
+const SHARED_COUNTS_PART: usize = 4;
 
 /// Most reports that are taken in at a time, before a thread looks at its own condition again.
 pub(super) const REPORTS_MAX: u32 = 256;
@@ -185,10 +187,17 @@ impl Hub {
 
     #[inline(never)]
     fn send_by_network(&mut self, peer: NodeId, header: Header, payload: &[u8]) -> Sent {
-        let Some(network) = &mut self.network else { return Sent::NoLink };
+        let now_ns = self.now_ns;
+        let Some(network) = self.network_to_send(payload.len()) else { return Sent::NoLink };
+        network.send(now_ns, peer, &header, payload)
+    }
+
+    #[inline]
+    fn network_to_send(&mut self, bytes: usize) -> Option<&mut Network> {
+        let network = self.network.as_mut()?;
         self.network_unflushed = true;
-        self.sent_unseen_bytes += payload.len();
-        network.send(self.now_ns, peer, &header, payload)
+        self.sent_unseen_bytes += bytes;
+        Some(network)
     }
 
     /// Looks at everything that can be looked at cheaply. The clock is read by the caller, and before: what has come is
@@ -452,6 +461,15 @@ impl Links for Hub {
             Route::Network => self.send_by_network(peer, *header, payload),
             Route::Nowhere | Route::Unknown => Sent::NoLink,
         }
+    }
+
+    fn send_shared(&mut self, peer: NodeId, header: &Header, payload: &SharedBytes) -> Sent {
+        if self.route(peer) != Route::Network {
+            return self.send(peer, header, payload);
+        }
+        let now_ns = self.now_ns;
+        let Some(network) = self.network_to_send(payload.len() / SHARED_COUNTS_PART) else { return Sent::NoLink };
+        network.send_shared(now_ns, peer, header, payload)
     }
 
     fn want(&mut self, peer: NodeId, wanted: bool) {

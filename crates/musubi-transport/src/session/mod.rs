@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 
 use crate::NodeId;
 use crate::frame::Header;
-use crate::links::{Loss, NoBlock, Report, Sent};
+use crate::links::{Loss, NoBlock, Report, Sent, SharedBytes};
 use crate::topology::Network;
 
 mod handshake;
@@ -37,10 +37,13 @@ pub use hello::{Greeting, Hello, Identity, MAGIC, NAME_BYTES_MAX, Reason, Refusa
 pub use record::{Record, Word};
 
 use receiving::{Inbox, Item};
-use sending::Outbox;
+use sending::{Body, Outbox};
 
 /// Bytes of class 0 that a link keeps until they are acknowledged, beside `window_bytes`: control never waits for data.
 pub const CONTROL_BYTES: usize = 256 * 1024;
+
+/// Payload of fewer bytes is copied also where it could be shared: then head and payload are one piece of memory.
+const SHARED_BYTES_MIN: usize = 4096;
 
 /// Where a session is with its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,10 +205,22 @@ impl Session {
 
     /// Takes a frame: [`Sent::Numbered`], [`Sent::Full`] or [`Sent::NoLink`]. Copies the payload once.
     pub fn enqueue(&mut self, header: &Header, payload: &[u8]) -> Sent {
+        self.take_to_send(header, Body::Copied(payload))
+    }
+
+    /// The same; keeps the payload where it lies until the frame is acknowledged or the link ends, unless it is so short
+    /// that a copy costs less.
+    pub fn enqueue_shared(&mut self, header: &Header, payload: &SharedBytes) -> Sent {
+        let is_short = payload.len() < SHARED_BYTES_MIN;
+        self.take_to_send(header, if is_short { Body::Copied(payload) } else { Body::Shared(payload) })
+    }
+
+    #[inline]
+    fn take_to_send(&mut self, header: &Header, body: Body<'_>) -> Sent {
         if !self.up || self.leaving {
             return Sent::NoLink;
         }
-        let Some(number) = self.outbox.enqueue(header, payload) else { return Sent::Full };
+        let Some(number) = self.outbox.enqueue(header, body) else { return Sent::Full };
         self.counts.frames_sent += 1;
         Sent::Numbered(number)
     }
@@ -241,10 +256,10 @@ impl Session {
         self.outbox.slices()
     }
 
-    /// The same where it is one slice, as it mostly is.
+    /// The same where it is one frame, as it mostly is: what is left of its headers, and its payload. Either may be empty.
     #[inline]
-    pub fn only_slice(&self) -> Option<&[u8]> {
-        self.outbox.only_slice()
+    pub fn only_frame(&self) -> Option<[&[u8]; 2]> {
+        self.outbox.only_frame()
     }
 
     /// So many bytes of what was ready have been written.

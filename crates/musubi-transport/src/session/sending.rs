@@ -3,7 +3,8 @@
 //! What you may rely on: a taken frame stays until the peer has acknowledged its last piece. What was written and not
 //! acknowledged is given again after [`Outbox::resume`], from exactly the piece that the peer lacks.
 //!
-//! How it works: a frame's payload is copied once, behind room for the headers, and goes to the stream from there. A
+//! How it works: a frame's payload is copied once, behind room for the headers, and goes to the stream from there; or it is
+//! shared with who sends it, stays where it lies, and goes from there, behind headers of its own. A
 //! *lane* is the queue of a class (or, without priorities, one for all); the log remembers of each numbered piece which
 //! lane's frame it came from. Acknowledgements pop the log and, with a frame's last piece, the frame.
 
@@ -16,6 +17,7 @@ use super::pool::Pool;
 use super::record::{Record, Word};
 use crate::frame::Header;
 use crate::limits::{CLASSES, PACKET_BYTES_MAX};
+use crate::links::SharedBytes;
 use crate::topology::Network;
 
 const LANES: usize = CLASSES as usize;
@@ -26,15 +28,46 @@ const FRAME_COST: usize = 128;
 /// The smallest piece that a description may ask for.
 const PIECE_BYTES_MIN: usize = 256;
 
+/// The payload of a frame that is handed over.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Body<'a> {
+    /// It is copied behind its headers.
+    Copied(&'a [u8]),
+    /// It stays where it lies.
+    Shared(&'a SharedBytes),
+}
+
 /// A frame until it is acknowledged.
 #[derive(Debug)]
 struct Frame {
     number: u64,
     class: u8,
-    /// Record, header, payload.
+    /// Record, header, and the payload unless that is shared.
     buffer: Vec<u8>,
+    shared: Option<SharedBytes>,
     /// Bytes behind the record's that have been cut into pieces.
     cut: usize,
+}
+
+impl Frame {
+    /// Bytes of record, header and payload.
+    #[inline]
+    fn len(&self) -> usize {
+        self.buffer.len() + self.shared().len()
+    }
+
+    #[inline]
+    fn shared(&self) -> &[u8] {
+        self.shared.as_deref().unwrap_or(&[])
+    }
+
+    /// The bytes from `start` to `end`, where they lie: in the buffer, then in shared memory.
+    #[inline]
+    fn parts(&self, start: usize, end: usize) -> [&[u8]; 2] {
+        let own = self.buffer.len();
+        let of_shared = start.max(own) - own..end.max(own) - own;
+        [&self.buffer[start.min(own)..end.min(own)], &self.shared()[of_shared]]
+    }
 }
 
 #[derive(Debug, Default)]
@@ -134,9 +167,14 @@ impl Outbox {
     }
 
     /// Takes a frame and gives its number; `None` if its class has no room.
-    pub(super) fn enqueue(&mut self, header: &Header, payload: &[u8]) -> Option<u64> {
+    #[inline]
+    pub(super) fn enqueue(&mut self, header: &Header, body: Body<'_>) -> Option<u64> {
+        let (payload, shared) = match body {
+            Body::Copied(payload) => (payload, None),
+            Body::Shared(shared) => (&[][..], Some(shared)),
+        };
         let class = usize::from(header.class);
-        let cost = FRAME_COST + payload.len();
+        let cost = FRAME_COST + payload.len() + shared.map_or(0, |shared| shared.len());
         if !self.has_room(class, cost) {
             self.refused[class] = self.refused[class].max(cost);
             return None;
@@ -151,7 +189,7 @@ impl Outbox {
         self.frames_of[class] += 1;
         let lane = if self.priorities { class } else { 0 };
         self.waiting |= 1 << lane;
-        let frame = Frame { number: self.last_frame, class: header.class, buffer, cut: 0 };
+        let frame = Frame { number: self.last_frame, class: header.class, buffer, shared: shared.cloned(), cut: 0 };
         self.lanes[lane].frames.push_back(frame);
         Some(self.last_frame)
     }
@@ -209,7 +247,7 @@ impl Outbox {
         let Some(frame) = lane.frames.get_mut(lane.cursor) else { return };
         let first = frame.cut == 0;
         let most = room.next_multiple_of(self.piece_bytes) + if first { Header::BYTES } else { 0 };
-        let length = (frame.buffer.len() - Record::BYTES - frame.cut).min(most);
+        let length = (frame.len() - Record::BYTES - frame.cut).min(most);
         self.last_piece = self.last_piece.wrapping_add(1);
         let word = if first { Word::First } else { Word::More };
         let (class, number) = (frame.class, self.last_piece);
@@ -224,7 +262,7 @@ impl Outbox {
             Ready { own, own_length: Record::BYTES as u8, lane: lane_number as u8, ordinal, start, end }
         };
         frame.cut += length;
-        let last = end == frame.buffer.len();
+        let last = end == frame.len();
         if last {
             lane.cursor += 1;
             if lane.cursor == lane.frames.len() {
@@ -250,31 +288,36 @@ impl Outbox {
         let mut skip = self.written;
         let records = self.ready.iter().flat_map(move |ready| {
             let own = &ready.own[..usize::from(ready.own_length)];
-            let skipped = core::mem::take(&mut skip);
-            let of_own = skipped.min(own.len());
-            [&own[of_own..], &self.part(ready)[skipped - of_own..]]
+            let [buffer, shared] = self.parts(ready);
+            [own, buffer, shared].map(|part| {
+                let skipped = skip.min(part.len());
+                skip -= skipped;
+                &part[skipped..]
+            })
         });
         greeting.into_iter().chain(records).filter(|slice| !slice.is_empty())
     }
 
-    /// The one slice that is ready, if there is just one.
+    /// The same where it is the beginning of one frame: what lies in the frame's buffer, and what is shared.
     #[inline]
-    pub(super) fn only_slice(&self) -> Option<&[u8]> {
+    pub(super) fn only_frame(&self) -> Option<[&[u8]; 2]> {
         match self.ready.front() {
             Some(ready) if self.ready.len() == 1 && ready.own_length == 0 && self.greeting.is_none() => {
-                self.part(ready).get(self.written..)
+                let [buffer, shared] = self.parts(ready);
+                let of_buffer = self.written.min(buffer.len());
+                Some([&buffer[of_buffer..], &shared[self.written - of_buffer..]])
             }
             _ => None,
         }
     }
 
     #[inline]
-    fn part(&self, ready: &Ready) -> &[u8] {
+    fn parts(&self, ready: &Ready) -> [&[u8]; 2] {
         let lane = &self.lanes[usize::from(ready.lane)];
         if ready.start == ready.end {
-            return &[];
+            return [&[], &[]];
         }
-        &lane.frames[(ready.ordinal - lane.popped) as usize].buffer[ready.start..ready.end]
+        lane.frames[(ready.ordinal - lane.popped) as usize].parts(ready.start, ready.end)
     }
 
     /// So many bytes of it have been written.
@@ -325,7 +368,7 @@ impl Outbox {
         let class = usize::from(frame.class);
         self.acknowledged[class] = frame.number;
         self.acknowledged_classes |= 1 << class;
-        *self.cost_of(class) -= FRAME_COST + frame.buffer.len() - BEFORE;
+        *self.cost_of(class) -= FRAME_COST + frame.len() - BEFORE;
         self.frames_of[class] -= 1;
         self.pool.give(frame.buffer);
     }

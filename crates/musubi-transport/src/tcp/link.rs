@@ -234,8 +234,9 @@ impl Link {
                 break;
             }
             // A list of slices takes as long to make as a small frame to send.
-            let written = match self.session.only_slice() {
-                Some(only) => stream.write(&[IoSlice::new(only)])?,
+            let written = match self.session.only_frame() {
+                Some([whole, []]) => stream.write(&[IoSlice::new(whole)])?,
+                Some([head, payload]) => stream.write(&[IoSlice::new(head), IoSlice::new(payload)])?,
                 None => stream.write_parts(self.session.slices())?,
             };
             self.session.consumed(now_ns, written);

@@ -44,7 +44,7 @@ use crate::NodeId;
 use crate::carrier::Carrier;
 use crate::frame::Header;
 use crate::keys;
-use crate::links::{NoBlock, Report, Sent};
+use crate::links::{NoBlock, Report, Sent, SharedBytes};
 use crate::picture::{DoorPicture, LinkPicture, LogPicture};
 use crate::session::{Broken, Counts, Hello, Identity, Reason, Session, State};
 use crate::topology::{Topology, Way};
@@ -279,6 +279,23 @@ impl TcpCarrier {
         Ok(())
     }
 
+    /// Lets the session with `peer` take a frame, and writes it if it finds nothing before it.
+    #[inline]
+    fn send_by(&mut self, now_ns: u64, peer: NodeId, enqueue: impl FnOnce(&mut Session) -> Sent) -> Sent {
+        let Some(place) = self.find(peer) else { return Sent::NoLink };
+        let link = &mut self.links[place];
+        let sent = enqueue(&mut link.session);
+        if let Sent::Numbered(_) = sent {
+            let written = if link.is_full() { Ok(()) } else { link.write(now_ns) };
+            // Read only here, as the peer has the frame now: nobody waits for it.
+            let now_ns = clock::now_ns();
+            self.ended(now_ns, place, written);
+            self.warm(now_ns, place);
+            self.due_ns = self.due_ns.min(self.links[place].deadline_ns());
+        }
+        sent
+    }
+
     /// Writes what a session has to say.
     #[inline]
     fn write(&mut self, now_ns: u64, place: usize) {
@@ -477,18 +494,11 @@ impl Carrier for TcpCarrier {
     type Block = NoBlock;
 
     fn send(&mut self, now_ns: u64, peer: NodeId, header: &Header, payload: &[u8]) -> Sent {
-        let Some(place) = self.find(peer) else { return Sent::NoLink };
-        let link = &mut self.links[place];
-        let sent = link.session.enqueue(header, payload);
-        if let Sent::Numbered(_) = sent {
-            let written = if link.is_full() { Ok(()) } else { link.write(now_ns) };
-            // Read only here, as the peer has the frame now: nobody waits for it.
-            let now_ns = clock::now_ns();
-            self.ended(now_ns, place, written);
-            self.warm(now_ns, place);
-            self.due_ns = self.due_ns.min(self.links[place].deadline_ns());
-        }
-        sent
+        self.send_by(now_ns, peer, |session| session.enqueue(header, payload))
+    }
+
+    fn send_shared(&mut self, now_ns: u64, peer: NodeId, header: &Header, payload: &SharedBytes) -> Sent {
+        self.send_by(now_ns, peer, |session| session.enqueue_shared(header, payload))
     }
 
     fn want(&mut self, now_ns: u64, peer: NodeId, wanted: bool) {

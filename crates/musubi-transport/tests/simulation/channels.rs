@@ -241,6 +241,9 @@ impl World {
                     Err(error) => Err(error),
                 }
             }
+            ChannelKind::Packet if sent % 2 == 1 => {
+                engine.send_packet_shared(handle, &packet(sent, length as usize).into(), net)
+            }
             ChannelKind::Packet => engine.send_packet(handle, &packet(sent, length as usize), net),
         };
         match sending {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use musubi_transport::NodeId;
 use musubi_transport::engine::Engine;
 use musubi_transport::frame::Header;
-use musubi_transport::links::{Links, NoBlock, Sent};
+use musubi_transport::links::{Links, NoBlock, Sent, SharedBytes};
 use musubi_transport::session::{Identity, Session};
 use musubi_transport::topology;
 
@@ -84,6 +84,13 @@ impl Links for Net {
     fn send(&mut self, peer: NodeId, header: &Header, payload: &[u8]) -> Sent {
         let Some(link) = self.links.get_mut(&peer.index()) else { return Sent::NoLink };
         let sent = link.session.enqueue(header, payload);
+        self.mark(peer.index());
+        sent
+    }
+
+    fn send_shared(&mut self, peer: NodeId, header: &Header, payload: &SharedBytes) -> Sent {
+        let Some(link) = self.links.get_mut(&peer.index()) else { return Sent::NoLink };
+        let sent = link.session.enqueue_shared(header, payload);
         self.mark(peer.index());
         sent
     }
