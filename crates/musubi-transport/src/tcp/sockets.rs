@@ -15,9 +15,11 @@ use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, Soc
 pub(super) const SEND_BUFFER_BYTES: usize = 128 * 1024;
 /// Bytes that the kernel may hold for a receiver that does not read.
 pub(super) const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
-/// The same of a receiver within this machine: so much is written in the time in which a receiver is woken, so that the
-/// sender runs on meanwhile. More would only stand before an urgent frame when the receiver is behind.
-const WITHIN_RECEIVE_BUFFER_BYTES: usize = 256 * 1024;
+/// The same of a sender and a receiver within this machine: so much is written in the time in which a receiver is woken,
+/// so that the sender runs on meanwhile instead of sleeping too. More would only stand before an urgent frame when the
+/// receiver is behind.
+const WITHIN_SEND_BUFFER_BYTES: usize = 256 * 1024;
+const WITHIN_RECEIVE_BUFFER_BYTES: usize = 512 * 1024;
 /// Congestion control of a connection within this machine: one that every kernel has and that does not pace. The
 /// system's may be one that does (BBR), which costs a timer for every write and rest where nothing is congested.
 const WITHIN_CONGESTION: &str = "reno";
@@ -86,8 +88,11 @@ fn stream_socket(address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = net::socket_with(family, SocketType::STREAM, FLAGS, None)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     let within = address.ip().is_loopback();
-    let receive_bytes = if within { WITHIN_RECEIVE_BUFFER_BYTES } else { RECEIVE_BUFFER_BYTES };
-    sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES)?;
+    let (send_bytes, receive_bytes) = match within {
+        true => (WITHIN_SEND_BUFFER_BYTES, WITHIN_RECEIVE_BUFFER_BYTES),
+        false => (SEND_BUFFER_BYTES, RECEIVE_BUFFER_BYTES),
+    };
+    sockopt::set_socket_send_buffer_size(&socket, send_bytes)?;
     sockopt::set_socket_recv_buffer_size(&socket, receive_bytes)?;
     if within {
         // Not everybody may choose every one; then the system's remains.
