@@ -19,7 +19,7 @@ use musubi_transport::topology::{Network, Place};
 use super::groups::{Group, Settings, Sizes};
 use super::latency::{Message, Scalar, Wait};
 use super::line;
-use super::rates::{End, Packets};
+use super::rates::{End, Handing, Packets};
 use super::sockets::How;
 use crate::bench::pair::{Pair, Side};
 use crate::bench::rounds::Item;
@@ -161,15 +161,22 @@ impl<'a> Ends<'a> {
         Ok(Some(Box::new(Scalar::open(name, self.side, there, back, self.wait(How::Poll))?)))
     }
 
-    /// Packets from ping to pong, if that figure is wanted.
-    pub fn packets(&self, how: How, bytes: usize, sizes: Sizes) -> anyhow::Result<Option<Box<dyn Item>>> {
-        let name = format!("pkt_rate_{}_{bytes}", self.way);
+    /// Packets from ping to pong, if that figure is wanted. Over shared memory each is copied to the receiver anyway.
+    pub fn packets(
+        &self,
+        how: How,
+        bytes: usize,
+        handing: Handing,
+        sizes: Sizes,
+    ) -> anyhow::Result<Option<Box<dyn Item>>> {
+        let copied = if handing == Handing::Copied && self.way != "shm" { "copied_" } else { "" };
+        let name = format!("pkt_rate_{}_{copied}{bytes}", self.way);
         if !self.settings.wants(&name) {
             return Ok(None);
         }
         let (channel, report) = (self.pair_up(how)?, self.pair_up(how)?);
         let end = End::open(self.side, channel)?;
-        Ok(Some(Box::new(Packets::new(name, end, report, bytes, sizes))))
+        Ok(Some(Box::new(Packets::new(name, end, report, bytes, handing, sizes))))
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use super::ends::Ends;
+use super::rates::Handing;
 use super::required::limit_of;
 use super::sockets::{self, Connection, How};
 use super::{line, urgent};
@@ -15,6 +16,8 @@ use crate::bench::{ROUNDS, limits, only};
 const MESSAGES: [usize; 7] = [1, 8, 64, 512, 4096, 32_768, 65_536];
 /// Sizes of packets whose rate is measured: the paper's figure 2, to the largest packet.
 const PACKETS: [usize; 7] = [64, 512, 4096, 32_768, 65_536, 262_144, 1_048_576];
+/// Size of packets that are also sent from memory that is copied, over TCP.
+const COPIED_BYTES: usize = 32_768;
 /// Bytes in one sample within the machine, and most packets, for small ones.
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_PACKETS_MAX: usize = 2000;
@@ -122,7 +125,9 @@ impl Settings {
         let packets = |way: &str| PACKETS.map(|bytes| format!("pkt_rate_{way}_{bytes}")).to_vec();
         match self.group {
             Group::Memory => [messages("shm"), vec!["scl_oneway_shm_poll_8".to_owned()], packets("shm")].concat(),
-            Group::Tcp => [messages("tcp"), packets("tcp")].concat(),
+            Group::Tcp => {
+                [messages("tcp"), packets("tcp"), vec![format!("pkt_rate_tcp_copied_{COPIED_BYTES}")]].concat()
+            }
             Group::Line => packets("line"),
             Group::Urgent => urgent::NAMES.map(String::from).to_vec(),
         }
@@ -191,7 +196,7 @@ fn memory(pair: &Pair, settings: &Settings) -> anyhow::Result<(Items<'static>, I
     results.extend(ends.scalar()?);
     let how = if settings.one_core { How::Block } else { How::Poll };
     for bytes in PACKETS {
-        results.extend(ends.packets(how, bytes, Sizes::Fast)?);
+        results.extend(ends.packets(how, bytes, Handing::Copied, Sizes::Fast)?);
     }
     Ok((limits::items(), results))
 }
@@ -212,7 +217,10 @@ fn network(pair: &Pair, settings: &Settings) -> anyhow::Result<(Items<'static>, 
     }
     for bytes in PACKETS {
         limits.push(Box::new(sockets::Stream { name, connection: connection.clone(), buffer: vec![7; bytes], sizes }));
-        results.extend(ends.packets(How::Block, bytes, sizes)?);
+        results.extend(ends.packets(How::Block, bytes, Handing::Shared, sizes)?);
+    }
+    if !line {
+        results.extend(ends.packets(How::Block, COPIED_BYTES, Handing::Copied, sizes)?);
     }
     Ok((limits, results))
 }

@@ -1,8 +1,12 @@
 //! Throughput of packet channels.
 //!
-//! What you may rely on: the sender's bytes are copied once, into the packet; the receiver looks at the first and the last
-//! byte where they lie and copies nothing. Each batch ends with a message back, so a sample is the time of packets
-//! that have been received.
+//! What you may rely on: over shared memory, and where the figure says `copied`, the sender's bytes are copied once, into
+//! the packet. Over TCP they are not: the program sends a few prepared packets in turn, which the node shares with it
+//! ([`PacketSender::send_shared`]); so the bytes are read where they lie, as those of the bare stream, which sends one buffer
+//! again and again. The receiver looks at the first and the last byte where they lie and copies nothing. Each batch ends
+//! with a message back, so a sample is the time of packets that have been received.
+
+use std::sync::Arc;
 
 use anyhow::ensure;
 use musubi_linux::clock::now_ns;
@@ -15,6 +19,9 @@ use crate::bench::rounds::Item;
 
 /// The priority of what confirms a batch.
 const PRIORITY: u32 = 0;
+
+/// Prepared packets, which differ in their bytes.
+const MARKS: u8 = 4;
 
 /// Our end of the channel.
 pub(super) enum End {
@@ -35,35 +42,54 @@ impl End {
     }
 }
 
+/// How a sender hands packets over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handing {
+    /// By a call that copies it.
+    Copied,
+    /// In memory that the node shares until the packet has arrived.
+    Shared,
+}
+
 /// Packets of one size.
 pub(super) struct Packets {
     name: String,
     end: End,
     report: Ours,
-    buffer: Vec<u8>,
+    /// What is sent, in turn.
+    packets: Vec<Arc<Vec<u8>>>,
+    handing: Handing,
     sizes: Sizes,
 }
 
 impl Packets {
     /// `report` carries the message that confirms a batch.
-    pub fn new(name: String, end: End, report: Ours, bytes: usize, sizes: Sizes) -> Packets {
-        Packets { name, end, report, buffer: vec![0; bytes], sizes }
+    pub fn new(name: String, end: End, report: Ours, bytes: usize, handing: Handing, sizes: Sizes) -> Packets {
+        let packets = (0..MARKS).map(|mark| Arc::new(vec![mark; bytes])).collect();
+        Packets { name, end, report, packets, handing, sizes }
+    }
+
+    fn bytes(&self) -> usize {
+        self.packets[0].len()
     }
 
     /// Sends or receives a batch.
     fn batch(&mut self, count: usize) -> anyhow::Result<()> {
         let until = patience();
-        let bytes = self.buffer.len();
-        for turn in 0..count {
-            let mark = turn as u8;
-            match &mut self.end {
-                End::Sending(tx) => {
-                    self.buffer[0] = mark;
-                    self.buffer[bytes - 1] = mark;
-                    tx.send(&self.buffer, until)?;
+        let in_turn = (0..count).zip(self.packets.iter().cycle());
+        match &mut self.end {
+            End::Sending(tx) => {
+                for (_, packet) in in_turn {
+                    match self.handing {
+                        Handing::Copied => tx.send(packet, until)?,
+                        Handing::Shared => tx.send_shared(Arc::clone(packet), until)?,
+                    }
                 }
-                End::Receiving(rx) => {
+            }
+            End::Receiving(rx) => {
+                for (turn, expected) in in_turn {
                     let packet = rx.receive(until)?;
+                    let (bytes, mark) = (expected.len(), expected[0]);
                     let right = packet.len() == bytes && byte(&packet, 0) == mark && byte(&packet, bytes - 1) == mark;
                     ensure!(right, "packet {turn} arrived as another");
                 }
@@ -91,11 +117,11 @@ impl Item for Packets {
     }
 
     fn round(&mut self, _pair: &Pair, count: u32, into: &mut Vec<f64>) -> anyhow::Result<()> {
-        let batch = self.sizes.batch(self.buffer.len());
+        let batch = self.sizes.batch(self.bytes());
         for _ in 0..count {
             let before = now_ns();
             self.batch(batch)?;
-            into.push((batch * self.buffer.len()) as f64 * 1000.0 / (now_ns() - before) as f64);
+            into.push((batch * self.bytes()) as f64 * 1000.0 / (now_ns() - before) as f64);
         }
         Ok(())
     }

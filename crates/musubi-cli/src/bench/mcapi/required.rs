@@ -216,7 +216,7 @@ pub(super) fn limit_of(name: &str) -> Option<String> {
     if let Some(how_and_size) = rest("msg_oneway_tcp_") {
         return Some(format!("tcp_oneway_{how_and_size}"));
     }
-    if let Some(size) = rest("pkt_rate_tcp_") {
+    if let Some(size) = rest("pkt_rate_tcp_copied_").or(rest("pkt_rate_tcp_")) {
         return Some(format!("tcp_stream_{size}"));
     }
     if let Some(size) = rest("pkt_rate_line_") {
@@ -260,6 +260,11 @@ mod tests {
         assert_eq!(verdict("msg_oneway_tcp_block_1"), "1.09 x tcp_oneway_block_1, at most 1.10: met");
         assert_eq!(verdict("urgent_oneway_loaded_64"), "3.10 x urgent_oneway_idle_64 p99, at most 3.00: MISSED",);
         assert_eq!(outcome.verdict(&figure("msg_oneway_tcp_block_1", 1.0), true), "");
+    }
+
+    #[test]
+    fn copied_and_shared_packets_have_the_same_limit() {
+        assert_eq!(limit_of("pkt_rate_tcp_copied_32768"), limit_of("pkt_rate_tcp_32768"));
     }
 
     #[test]
