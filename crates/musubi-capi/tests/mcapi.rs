@@ -5,8 +5,8 @@
 
 mod mcapi_runs;
 mod programs;
-#[path = "../../musubi-linux/tests/stopping/mod.rs"]
-mod stopping;
+#[path = "../../musubi-linux/tests/signalling/mod.rs"]
+mod signalling;
 
 use std::io::{BufRead as _, BufReader};
 
@@ -92,9 +92,7 @@ fn what_a_stopped_node_does_not_get_is_reported() {
     let mut client = programs::Process::of("lost".to_owned(), command);
     assert_eq!(line(&mut client), "ready\n");
     // Stopped first, so that the sender cannot know of its death before it sends.
-    let stop = std::process::Command::new("kill").args(["-STOP", &server.child.id().to_string()]).status().unwrap();
-    assert!(stop.success());
-    stopping::await_stopped(server.child.id());
+    signalling::signal(server.child.id(), "STOP");
     drop(client.child.stdin.take());
     client.succeed();
     server.kill();

@@ -2,11 +2,10 @@
 
 #[allow(dead_code)]
 mod command;
-#[path = "../../musubi-linux/tests/stopping/mod.rs"]
-mod stopping;
+#[path = "../../musubi-linux/tests/signalling/mod.rs"]
+mod signalling;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use command::{Process, System, expect, text};
@@ -107,21 +106,14 @@ fn a_stopped_process_is_silent_and_hides_nobody() {
     let system = System::new();
     let (sender, receiver) = traffic(&system);
     // The receiver is of the first domain, so it is asked first.
-    signal(&receiver, "STOP");
+    signalling::signal(receiver.0.id(), "STOP");
     let report = report(&system);
     let states: Vec<_> = report["participants"].as_array().unwrap().iter().map(|one| &one["state"]).collect();
     assert_eq!(states, ["silent", "running"], "{report:#}");
     assert_eq!(report["participants"][0]["pid"], receiver.0.id());
     assert!(report["participants"][0]["epoch"].is_null());
-    signal(&receiver, "CONT");
+    signalling::signal(receiver.0.id(), "CONT");
     drop(sender);
-}
-
-fn signal(process: &Process, name: &str) {
-    assert!(Command::new("kill").args([&format!("-{name}"), &process.0.id().to_string()]).status().unwrap().success());
-    if name == "STOP" {
-        stopping::await_stopped(process.0.id());
-    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 #[allow(dead_code)]
 mod command;
-#[path = "../../musubi-linux/tests/stopping/mod.rs"]
-mod stopping;
+#[path = "../../musubi-linux/tests/signalling/mod.rs"]
+mod signalling;
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -185,9 +185,7 @@ fn nobody_at_the_other_side_ends_with_the_timeout() {
 fn the_rest_of_a_stream_is_no_stream() {
     let system = System::new();
     let (mut sender, mut receiver) = begun(&system);
-    let id = receiver.0.id();
-    assert!(std::process::Command::new("kill").args(["-STOP", &id.to_string()]).status().unwrap().success());
-    stopping::await_stopped(id);
+    signalling::signal(receiver.0.id(), "STOP");
     drop(sender.0.stdin.take());
     std::thread::sleep(Duration::from_millis(200));
     receiver.kill();

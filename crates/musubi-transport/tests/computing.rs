@@ -1,6 +1,8 @@
 //! A node whose program computes: what it owes to others it gives in stated time.
 #![cfg(feature = "std")]
 
+mod loopback;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,9 +87,8 @@ fn are_short(waits: &[Duration]) -> bool {
 
 #[test]
 fn a_sender_waits_for_a_tick_at_most_while_the_receiver_computes() {
-    let [low, high, ..] = std::process::id().to_le_bytes();
-    let place = |node| Place { tcp: Some(format!("127.{}.{low}.{node}:7414", 64 + high % 128)), ..Place::default() };
-    let nodes: BTreeMap<NodeId, Place> = (1..=2).map(|node| (id(node), place(node))).collect();
+    let place = || Place { tcp: Some(loopback::own_address()), ..Place::default() };
+    let nodes: BTreeMap<NodeId, Place> = (1..=2).map(|node| (id(node), place())).collect();
     let system = Arc::new(Topology { system: "work".into(), hash: 3, nodes, network: Network::default() });
     let (sender, receiver) = (start(&system, 1), start(&system, 2));
     let (from, inbox) = (create(&sender, None), create(&receiver, Some(PORT)));

@@ -70,8 +70,7 @@ impl<P: Processor, H: Handlers, const N: usize, O: Observer> Interprocessor<P, H
             P::restore(mask);
             return Ok(());
         }
-        P::restore(mask);
-        self.call_many(Cores::one(core), work, until, deadline_ns)
+        self.call_masked(mask, Cores::one(core), work, until, deadline_ns)
     }
 
     /// [`Interprocessor::call_one`] on all other cores that are online.
@@ -88,8 +87,19 @@ impl<P: Processor, H: Handlers, const N: usize, O: Observer> Interprocessor<P, H
     /// # Errors
     /// As there; the cores that the error does not name have answered.
     pub fn call_many(&self, cores: Cores, work: Work, until: Until, deadline_ns: u64) -> Result<(), Error> {
-        // Masked until the call has its slot and is queued, so that a scheduler cannot move the caller in between.
-        let mask = P::mask();
+        self.call_masked(P::mask(), cores, work, until, deadline_ns)
+    }
+
+    /// [`Interprocessor::call_many`] with interrupts masked; `mask` is what was before. They stay masked until the call has
+    /// its slot and is queued, so that a scheduler cannot move the caller in between.
+    fn call_masked(
+        &self,
+        mask: P::Mask,
+        cores: Cores,
+        work: Work,
+        until: Until,
+        deadline_ns: u64,
+    ) -> Result<(), Error> {
         let caller = P::core();
         let others = cores.without(Cores::one(caller));
         if others.is_empty() {

@@ -12,8 +12,8 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 
 use crate::system::*;
 
-#[path = "../stopping/mod.rs"]
-mod stopping;
+#[path = "../signalling/mod.rs"]
+mod signalling;
 
 const VARIABLE: &str = "MUSUBI_TEST_ACTOR";
 
@@ -80,7 +80,7 @@ impl Actor {
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.pid()).unwrap(), signal).unwrap();
         if signal == Signal::STOP {
-            stopping::await_stopped(self.child.id());
+            signalling::await_stopped(self.child.id());
         }
     }
 

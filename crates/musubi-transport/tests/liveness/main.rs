@@ -10,8 +10,8 @@ mod loopback;
 #[path = "../netns/net.rs"]
 #[allow(dead_code, reason = "the tests of links use more of it")]
 mod net;
-#[path = "../../../musubi-linux/tests/stopping/mod.rs"]
-mod stopping;
+#[path = "../../../musubi-linux/tests/signalling/mod.rs"]
+mod signalling;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -160,12 +160,7 @@ impl Actor {
 
     /// Sends it a signal: `KILL`, `STOP`, `CONT`. After `STOP` it does nothing any more.
     pub fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &pid]).status();
-        assert!(sent.expect("kill").success());
-        if name == "STOP" {
-            crate::stopping::await_stopped(self.child.id());
-        }
+        crate::signalling::signal(self.child.id(), name);
     }
 }
 

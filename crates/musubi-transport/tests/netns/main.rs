@@ -10,8 +10,8 @@ mod net;
 #[path = "../tcp/node.rs"]
 #[allow(dead_code, reason = "the tests on loopback use more of it")]
 mod node;
-#[path = "../../../musubi-linux/tests/stopping/mod.rs"]
-mod stopping;
+#[path = "../../../musubi-linux/tests/signalling/mod.rs"]
+mod signalling;
 
 use std::io::Write;
 use std::net::TcpStream;
