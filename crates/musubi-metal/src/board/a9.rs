@@ -5,13 +5,11 @@
 //! Source: Cortex-A9 MPCore manual (DDI 0407): private memory region (chapter 1.5), snoop control unit (2.2), interrupt
 //! controller (3), global timer (4.4, private interrupt 27).
 
-use super::Event;
+use super::{Event, rings};
 use crate::interrupt::gic::{DISTRIBUTOR_BYTES, Gic, INTERFACE_BYTES};
 use crate::registers::{Registers, Window};
 use crate::timer::a9_global;
 
-/// The software generated interrupt of rings.
-const RING: u32 = 0;
 /// Private interrupt of the global timer's comparator.
 const ALARM: u32 = 27;
 
@@ -82,22 +80,11 @@ impl Cluster {
 
     /// Rings a core of the cluster.
     pub fn ring(&self, hardware: usize) {
-        // The number is below 16, so it is never refused.
-        let _ = self.gic.send(RING, 1 << hardware);
+        rings::ring(&self.gic, hardware);
     }
 
     /// Accepts this core's most urgent interrupt.
     pub fn accept(&self) -> Option<Event> {
-        let taken = self.gic.take()?;
-        let event = match taken.number() {
-            RING => Event::Ring,
-            ALARM => {
-                a9_global::set_alarm(&self.timer, None);
-                Event::Alarm
-            }
-            number => Event::Device(number),
-        };
-        self.gic.complete(taken);
-        Some(event)
+        rings::accept(&self.gic, ALARM, || a9_global::set_alarm(&self.timer, None))
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! What it does not do: run without such a firmware, where cores are started by the System Reset Controller.
 
-use super::{Board, Event, MemoryKind, Region, StartError};
+use super::{Board, Event, MemoryKind, Region, StartError, rings};
 use crate::arch::armv7a::generic_timer;
 use crate::arch::{self, psci};
 use crate::console::imx;
@@ -18,8 +18,6 @@ use crate::timer::generic;
 
 /// Cores of the chip.
 const CORES: usize = 2;
-/// The software generated interrupt of rings.
-const RING: u32 = 0;
 
 // SAFETY: UART 1 lies there, and nobody else uses it.
 static UART: Window = unsafe { Window::new(0x3086_0000, 0x1000) };
@@ -74,11 +72,7 @@ impl Board for Mcimx7dSabre {
         if hardware >= CORES {
             return Err(StartError::Absent);
         }
-        psci::start(hardware, entry, argument).map_err(|code| match code {
-            psci::INVALID_PARAMETERS => StartError::Absent,
-            psci::ALREADY_ON => StartError::Running,
-            code => StartError::Refused(code),
-        })
+        psci::start(hardware, entry, argument).map_err(StartError::of_psci)
     }
 
     fn stop() -> ! {
@@ -92,22 +86,11 @@ impl Board for Mcimx7dSabre {
     }
 
     fn ring(hardware: usize) {
-        // The number is below 16, so it is never refused.
-        let _ = GIC.send(RING, 1 << hardware);
+        rings::ring(&GIC, hardware);
     }
 
     fn accept() -> Option<Event> {
-        let taken = GIC.take()?;
-        let event = match taken.number() {
-            RING => Event::Ring,
-            generic_timer::INTERRUPT => {
-                generic_timer::set_timer(None);
-                Event::Alarm
-            }
-            number => Event::Device(number),
-        };
-        GIC.complete(taken);
-        Some(event)
+        rings::accept(&GIC, generic_timer::INTERRUPT, || generic_timer::set_timer(None))
     }
 
     fn power_off() -> ! {

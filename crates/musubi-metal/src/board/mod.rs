@@ -9,6 +9,9 @@ pub mod riscv_virt;
 #[cfg(all(target_arch = "aarch64", target_os = "none"))]
 pub mod zcu102_a53;
 
+#[cfg(all(any(target_arch = "aarch64", target_arch = "arm"), target_os = "none"))]
+mod rings;
+
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 pub mod a9;
 #[cfg(all(target_arch = "arm", target_os = "none"))]
@@ -19,6 +22,9 @@ pub mod sabrelite;
 pub mod vexpress_a9;
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 pub mod zcu102_r5;
+
+#[cfg(all(any(target_arch = "aarch64", target_arch = "arm"), target_os = "none"))]
+use crate::arch::psci;
 
 /// An interrupt that a core has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +80,16 @@ impl StartError {
     pub const RUNNING: i32 = i32::MIN + 1;
     /// [`StartError::Masked`] as a code.
     pub const MASKED: i32 = i32::MIN + 2;
+
+    /// What a PSCI firmware that did not start a core says.
+    #[cfg(all(any(target_arch = "aarch64", target_arch = "arm"), target_os = "none"))]
+    pub(crate) const fn of_psci(code: i32) -> Self {
+        match code {
+            psci::INVALID_PARAMETERS => StartError::Absent,
+            psci::ALREADY_ON => StartError::Running,
+            code => StartError::Refused(code),
+        }
+    }
 
     /// The error as a code: the firmware's own, or one of ours.
     pub const fn code(self) -> i32 {

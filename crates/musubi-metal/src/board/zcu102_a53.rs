@@ -6,7 +6,7 @@
 //! How it works: addresses and interrupt numbers are those of the Zynq UltraScale+ technical reference manual (UG1085); the
 //! interrupt controller is a GIC-400.
 
-use super::{Board, Event, MemoryKind, Region, StartError};
+use super::{Board, Event, MemoryKind, Region, StartError, rings};
 use crate::arch::{self, psci};
 use crate::console::cadence;
 use crate::interrupt::gic::{DISTRIBUTOR_BYTES, Gic, INTERFACE_BYTES};
@@ -15,8 +15,6 @@ use crate::timer::generic;
 
 /// Cores of the chip.
 const CORES: usize = 4;
-/// The software generated interrupt of rings.
-const RING: u32 = 0;
 /// Private interrupt of the virtual timer.
 const ALARM: u32 = 27;
 
@@ -75,11 +73,7 @@ impl Board for Zcu102A53 {
         if hardware >= CORES {
             return Err(StartError::Absent);
         }
-        psci::start(hardware, entry, argument).map_err(|code| match code {
-            psci::INVALID_PARAMETERS => StartError::Absent,
-            psci::ALREADY_ON => StartError::Running,
-            code => StartError::Refused(code),
-        })
+        psci::start(hardware, entry, argument).map_err(StartError::of_psci)
     }
 
     fn stop() -> ! {
@@ -92,22 +86,11 @@ impl Board for Zcu102A53 {
     }
 
     fn ring(hardware: usize) {
-        // The number is below 16, so it is never refused.
-        let _ = GIC.send(RING, 1 << hardware);
+        rings::ring(&GIC, hardware);
     }
 
     fn accept() -> Option<Event> {
-        let taken = GIC.take()?;
-        let event = match taken.number() {
-            RING => Event::Ring,
-            ALARM => {
-                arch::set_timer(None);
-                Event::Alarm
-            }
-            number => Event::Device(number),
-        };
-        GIC.complete(taken);
-        Some(event)
+        rings::accept(&GIC, ALARM, || arch::set_timer(None))
     }
 
     fn power_off() -> ! {
