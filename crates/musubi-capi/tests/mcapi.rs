@@ -39,6 +39,7 @@ programs! {
     version1: "";
     own_send_recv: "";
     forks: "";
+    exits: "";
     far: "threads" | "processes";
     far_channels: "threads" | "processes";
 }

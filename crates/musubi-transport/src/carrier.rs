@@ -54,6 +54,12 @@ pub trait Carrier: Send {
     /// Whether [`Carrier::next_report`] has something that no descriptor tells of any more: who sleeps on them must be told.
     fn holds_reports(&self) -> bool;
 
+    /// Whether peers that can be reached have confirmed what was sent, and were told what has come as far as
+    /// [`Carrier::flush`] tells.
+    fn has_delivered(&self) -> bool {
+        true
+    }
+
     /// When [`Carrier::tick`] wants to be called next; `u64::MAX` if never.
     fn deadline_ns(&self) -> u64;
 

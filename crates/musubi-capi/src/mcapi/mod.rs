@@ -12,6 +12,7 @@
 mod channels;
 mod display;
 mod endpoints;
+mod exit;
 mod give;
 mod held;
 mod messages;

@@ -12,12 +12,13 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock, TryLockError};
 
 use musubi_transport::engine::Engine;
 use musubi_transport::runtime::{Block, Deadline, Hub, Node, Options};
 use musubi_transport::{Error, NodeId};
 
+use super::exit::deliver_at_exit;
 use super::held::Held;
 use super::requests::Requests;
 use super::sent::Sent;
@@ -156,6 +157,16 @@ fn leave_to_parent() {
     }
 }
 
+/// The living nodes; none where another thread is just changing them.
+pub(crate) fn living() -> Vec<Arc<Bound>> {
+    let nodes = match NODES.try_read() {
+        Ok(nodes) => nodes,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return Vec::new(),
+    };
+    nodes.iter().filter(|bound| bound.lives()).cloned().collect()
+}
+
 /// What a thread knows.
 enum Known {
     Nothing,
@@ -225,6 +236,7 @@ pub(crate) fn initialize<R>(domain: u32, node: u32, told: impl FnOnce(&Node) -> 
             return Err(Status::NodeInitialized);
         }
         notice_forks();
+        deliver_at_exit();
         leave_to_parent();
         let bound = Arc::new(start(id)?);
         let result = told(&bound.node);

@@ -353,6 +353,11 @@ impl Hub {
         self.flush();
     }
 
+    /// Whether the end of this process would lose nothing of what was sent.
+    pub(super) fn has_delivered(&self) -> bool {
+        self.network.as_ref().is_none_or(|network| network.has_delivered())
+    }
+
     /// Takes back the memory of a payload that is no longer needed: that of the network is used again.
     pub fn recycle(&mut self, payload: Payload<Block>) {
         if let (Payload::Owned(buffer), Some(network)) = (payload, &mut self.network) {

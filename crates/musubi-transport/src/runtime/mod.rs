@@ -20,6 +20,7 @@
 
 mod background;
 mod events;
+mod exit;
 mod face;
 mod future;
 mod hub;

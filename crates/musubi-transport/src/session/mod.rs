@@ -478,6 +478,11 @@ impl Session {
         self.outbox.cost()
     }
 
+    /// Whether the peer has confirmed everything, and nothing waits to be written.
+    pub fn has_delivered(&self) -> bool {
+        self.unacknowledged_bytes() == 0 && !self.has_output()
+    }
+
     /// What it has done.
     pub fn counts(&self) -> Counts {
         Counts { repeated: self.outbox.repeated, ..self.counts }

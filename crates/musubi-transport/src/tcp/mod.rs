@@ -598,6 +598,10 @@ impl Carrier for TcpCarrier {
         !self.absent.is_empty() || self.noisy.iter().any(|&place| self.links[place].session.has_report())
     }
 
+    fn has_delivered(&self) -> bool {
+        self.links.iter().all(|link| !link.is_connected() || link.session.has_delivered())
+    }
+
     fn deadline_ns(&self) -> u64 {
         self.due_ns.min(self.acknowledge_ns)
     }
