@@ -42,7 +42,7 @@
 //! | `mcapi_msg_send`, `_send_i`, `_recv`, `_recv_i`, `_available` | [`Endpoint::send`], [`Endpoint::request_send`], [`Endpoint::receive`], [`Endpoint::request_receive`], [`Endpoint::available`] |
 //! | `mcapi_pktchan_connect_i`, `mcapi_sclchan_connect_i` | [`Node::connect_packets`], [`Node::connect_scalars`] |
 //! | `mcapi_pktchan_*_open_i`, `mcapi_sclchan_*_open_i` | [`PacketSender::open`] and its like |
-//! | `mcapi_pktchan_send`, `_recv`, `_release` | [`PacketSender::send`] (or [`PacketSender::send_shared`]), [`PacketReceiver::receive`], dropping the [`Packet`] |
+//! | `mcapi_pktchan_send`, `_recv`, `_release` | [`PacketSender::send`] (or [`PacketSender::send_shared`], [`PacketSender::send_burst`]), [`PacketReceiver::receive`], dropping the [`Packet`] |
 //! | `mcapi_sclchan_send_uint*`, `_recv_uint*` | [`ScalarSender::send`], [`ScalarReceiver::receive`] |
 //! | `mcapi_test`, `_wait`, `_wait_any`, `_cancel` | [`Request::try_take`], [`Request::wait`], [`wait_any`], dropping the request |
 //!

@@ -27,6 +27,12 @@ pub trait Carrier: Send {
         self.send(now_ns, peer, header, payload)
     }
 
+    /// See [`crate::links::Links::hold`].
+    fn hold(&mut self) {}
+
+    /// See [`crate::links::Links::release`].
+    fn release(&mut self, _now_ns: u64) {}
+
     /// See [`crate::links::Links::want`].
     fn want(&mut self, now_ns: u64, peer: NodeId, wanted: bool);
 

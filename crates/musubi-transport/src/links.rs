@@ -24,6 +24,12 @@ pub trait Links {
         self.send(peer, header, payload)
     }
 
+    /// Frames that are handed over from now on may be held back until [`Links::release`], so that they go out together.
+    fn hold(&mut self) {}
+
+    /// Nothing is held back any more.
+    fn release(&mut self) {}
+
     /// Says whether a link with `peer` is wanted: while it is, and there is none, one is tried for again and again.
     fn want(&mut self, peer: NodeId, wanted: bool);
 

@@ -132,8 +132,13 @@ pub fn packets_arrive_whole_and_in_order(pair: &Pair) {
     thread::scope(|scope| {
         scope.spawn(|| {
             for round in 0..8u8 {
+                if round % 4 == 3 {
+                    let burst = sizes.map(|size| vec![round; size].into());
+                    assert_eq!(sender.send_burst(&burst, soon()), Ok(burst.len()));
+                    continue;
+                }
                 for size in sizes {
-                    match round % 3 {
+                    match round % 4 {
                         0 => sender.send(&vec![round; size], soon()).unwrap(),
                         1 => sender.send_shared(vec![round; size], soon()).unwrap(),
                         _ => sender.request_send(vec![round; size]).unwrap().wait(soon()).unwrap(),
@@ -153,7 +158,29 @@ pub fn packets_arrive_whole_and_in_order(pair: &Pair) {
     });
     let too_long = vec![0; limits::PACKET_BYTES_MAX + 1];
     assert_eq!(sender.send(&too_long, soon()), Err(Error::PacketSize));
+    let burst = [vec![1].into(), too_long.clone().into()];
+    assert_eq!(sender.send_burst(&burst, soon()), Err(Error::PacketSize));
     assert_eq!(sender.send_shared(too_long, soon()), Err(Error::PacketSize));
+    assert!(receiver.try_receive().unwrap().is_none(), "nothing of a burst that is refused");
+}
+
+pub fn a_burst_says_how_much_of_it_went(pair: &Pair) {
+    let (sender, receiver) = open_packets(pair);
+    assert_eq!(sender.send_burst(&[], Deadline::Poll), Ok(0));
+    let packets: Vec<_> = (0..200u8).map(|number| vec![number; 1000].into()).collect();
+    let went = sender.send_burst(&packets, Deadline::after(Duration::from_millis(100))).unwrap();
+    assert!(went > 0 && went < packets.len(), "{went}");
+    assert_eq!(sender.send_burst(&packets[went..], Deadline::Poll), Err(Error::Timeout));
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(sender.send_burst(&packets[went..], soon()), Ok(packets.len() - went)));
+        for number in 0..200u8 {
+            assert_eq!(receiver.receive(soon()).unwrap().to_vec(), [number; 1000]);
+        }
+    });
+    let _closing = receiver.close().unwrap();
+    // The word of it is under way.
+    let refused = (0..100).find_map(|_| sender.send_burst(&packets, soon()).err());
+    assert_eq!(refused, Some(Error::ChannelInvalid));
 }
 
 pub fn a_shared_packet_is_sent_again_and_again_and_let_go(pair: &Pair) {

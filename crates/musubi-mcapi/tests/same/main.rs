@@ -88,6 +88,7 @@ over_all!(within, memory, tcp; {
     a_ping_comes_back,
     packets_arrive_whole_and_in_order,
     a_shared_packet_is_sent_again_and_again_and_let_go,
+    a_burst_says_how_much_of_it_went,
     packets_in_hand_hold_the_sender_back,
     a_closed_sender_leaves_what_it_sent,
     a_channel_is_opened_again_after_both_have_closed,

@@ -477,6 +477,19 @@ impl Links for Hub {
         network.send_shared(now_ns, peer, header, payload)
     }
 
+    fn hold(&mut self) {
+        if let Some(network) = &mut self.network {
+            network.hold();
+        }
+    }
+
+    fn release(&mut self) {
+        let now_ns = self.now_ns;
+        if let Some(network) = &mut self.network {
+            network.release(now_ns);
+        }
+    }
+
     fn want(&mut self, peer: NodeId, wanted: bool) {
         let now_ns = self.now_ns();
         match (self.route(peer), &mut self.memory, &mut self.network) {

@@ -98,6 +98,10 @@ pub struct Counts {
     pub bytes_received: u64,
 }
 
+/// Part of the window after which pieces are acknowledged though nothing goes there: more than a busy channel takes between two
+/// frames of credit, which carry the acknowledgement for nothing.
+const ACKNOWLEDGE_PART: usize = 4;
+
 /// Incarnations of the peer that have ended and are remembered, so that a late connection of one is known for what it is.
 const FORMER_MAX: usize = 4;
 
@@ -163,7 +167,7 @@ impl Session {
             welcome: Greeting::new(),
             reports: VecDeque::new(),
             acknowledge_now: false,
-            acknowledge_bytes: network.window_bytes as usize / 8,
+            acknowledge_bytes: network.window_bytes as usize / ACKNOWLEDGE_PART,
             leaving: false,
             goodbye_said: false,
             heard_ns: 0,
@@ -229,7 +233,7 @@ impl Session {
     /// left. Gives the bytes that are ready. What is ready is no longer overtaken, so a small budget keeps urgent frames fast.
     pub fn fill(&mut self, budget_bytes: usize) -> usize {
         if self.state == State::Live {
-            while self.outbox.has_waiting() && self.outbox.ready_bytes() < budget_bytes {
+            while self.outbox.may_cut(budget_bytes) {
                 self.acknowledge_now = false;
                 let received = self.inbox.acknowledge();
                 self.outbox.cut(received, budget_bytes);

@@ -294,13 +294,14 @@ impl Inbox {
             self.provide_spare(expected);
             return Some([&mut [], &mut self.ahead, &mut self.spare[..expected.first]]);
         };
-        if piece.missing < LANDING_BYTES_MIN {
-            return None;
-        }
         let gathering = &self.gathering[usize::from(piece.class)];
         let ends = gathering.missing() == piece.missing;
         let expected = Expected { first: gathering.first, whole: gathering.filled + piece.missing };
         let spare_bytes = if ends { expected.first } else { 0 };
+        // Little may be left of a frame: what is expected behind it counts too.
+        if piece.missing.max(spare_bytes) < LANDING_BYTES_MIN {
+            return None;
+        }
         if ends {
             self.provide_spare(expected);
         }

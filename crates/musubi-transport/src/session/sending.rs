@@ -56,6 +56,12 @@ impl Frame {
         self.buffer.len() + self.shared().len()
     }
 
+    /// Bytes that have not been cut into pieces.
+    #[inline]
+    fn uncut(&self) -> usize {
+        self.len() - Record::BYTES - self.cut
+    }
+
     #[inline]
     fn shared(&self) -> &[u8] {
         self.shared.as_deref().unwrap_or(&[])
@@ -238,16 +244,35 @@ impl Outbox {
         self.ready_bytes - self.written + self.greeting.as_ref().map_or(0, |(bytes, from)| bytes.len() - from)
     }
 
+    /// Whether to cut more, up to `budget_bytes` that are ready. Once half of it is, not from a frame that does not go whole:
+    /// who takes the bytes at once takes more at once next time, and the peer reads frames that come whole to where they stay.
+    pub(super) fn may_cut(&self, budget_bytes: usize) -> bool {
+        let ready_bytes = self.ready_bytes();
+        if self.waiting == 0 || ready_bytes >= budget_bytes {
+            return false;
+        }
+        let lane = &self.lanes[self.waiting.trailing_zeros() as usize];
+        let goes_whole = |frame: &Frame| frame.uncut() <= self.piece_max(frame, budget_bytes - ready_bytes);
+        ready_bytes < budget_bytes / 2 || lane.frames.get(lane.cursor).is_some_and(goes_whole)
+    }
+
+    /// Most bytes of the next piece of a frame where there is room for so many.
+    fn piece_max(&self, frame: &Frame, room_bytes: usize) -> usize {
+        let room_bytes = room_bytes.clamp(1, PACKET_BYTES_MAX);
+        room_bytes.next_multiple_of(self.piece_bytes) + if frame.cut == 0 { Header::BYTES } else { 0 }
+    }
+
     /// Cuts from the most urgent frame until at least `budget_bytes` are ready. What is ready is not overtaken, so what
     /// would be cut from one frame piece by piece goes as one record. `received` goes into its header.
     pub(super) fn cut(&mut self, received: u32, budget_bytes: usize) {
-        let room = budget_bytes.saturating_sub(self.ready_bytes()).clamp(1, PACKET_BYTES_MAX);
+        let room_bytes = budget_bytes.saturating_sub(self.ready_bytes());
         let lane_number = self.waiting.trailing_zeros() as usize;
-        let Some(lane) = self.lanes.get_mut(lane_number) else { return };
-        let Some(frame) = lane.frames.get_mut(lane.cursor) else { return };
+        let next = self.lanes.get(lane_number).and_then(|lane| lane.frames.get(lane.cursor));
+        let Some(most) = next.map(|frame| self.piece_max(frame, room_bytes)) else { return };
+        let lane = &mut self.lanes[lane_number];
+        let frame = &mut lane.frames[lane.cursor];
         let first = frame.cut == 0;
-        let most = room.next_multiple_of(self.piece_bytes) + if first { Header::BYTES } else { 0 };
-        let length = (frame.len() - Record::BYTES - frame.cut).min(most);
+        let length = frame.uncut().min(most);
         self.last_piece = self.last_piece.wrapping_add(1);
         let word = if first { Word::First } else { Word::More };
         let (class, number) = (frame.class, self.last_piece);

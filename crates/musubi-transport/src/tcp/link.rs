@@ -20,7 +20,9 @@ use crate::picture::LinkPicture;
 use crate::session::{Broken, Session, State};
 
 /// Bytes that are made ready at a time: what is ready is not overtaken.
-const READY_BYTES: usize = 64 * 1024;
+pub(super) const READY_BYTES: usize = 64 * 1024;
+/// The same of frames that were held back to go together.
+pub(super) const BURST_BYTES: usize = 128 * 1024;
 /// Bytes of the buffer that links share for reading.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 /// Reads at one look at one link, so that others have their turn.
@@ -222,6 +224,11 @@ impl Link {
 
     /// Writes what the session has, as much as the connection takes.
     pub(super) fn write(&mut self, now_ns: u64) -> Result<(), End> {
+        self.write_by(now_ns, READY_BYTES)
+    }
+
+    /// The same, making so many bytes ready at a time.
+    pub(super) fn write_by(&mut self, now_ns: u64, ready_bytes: usize) -> Result<(), End> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         let mut full = false;
         loop {
@@ -230,7 +237,7 @@ impl Link {
                 full = true;
                 break;
             }
-            if self.session.fill(READY_BYTES) == 0 {
+            if self.session.fill(ready_bytes) == 0 {
                 break;
             }
             // A list of slices takes as long to make as a small frame to send.

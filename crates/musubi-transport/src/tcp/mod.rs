@@ -20,6 +20,7 @@
 //! What it does not do: find nodes that the description does not name; keep a link up that nobody wants.
 
 mod door;
+mod error;
 mod ledger;
 mod link;
 mod names;
@@ -31,25 +32,24 @@ mod visit;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use musubi_linux::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 pub use door::{ACCEPT_NS, ACCEPTS_BURST, VISITS_MAX, VISITS_OF_ADDRESS_MAX};
+pub use error::Error;
 pub use ledger::{Counters, Entry, Ledger};
 
 use crate::NodeId;
 use crate::carrier::Carrier;
 use crate::frame::Header;
-use crate::keys;
 use crate::links::{NoBlock, Report, Sent, SharedBytes};
 use crate::picture::{DoorPicture, LinkPicture, LogPicture};
 use crate::session::{Broken, Counts, Hello, Identity, Reason, Session, State};
 use crate::topology::{Topology, Way};
 use door::{Arrival, Door, Us};
-use link::{Dial, End, Link, READ_BYTES};
+use link::{BURST_BYTES, Dial, End, Link, READ_BYTES, READY_BYTES};
 use stream::Stream;
 use tls::Tls;
 
@@ -63,42 +63,6 @@ const HOT_MAX: usize = 4;
 const HOT_NS: u64 = 1_000_000;
 /// The door's token, beyond all nodes'.
 const DOOR: u64 = CARRIER << 56 | u32::MAX as u64;
-
-/// What can go wrong when a node's links over TCP are opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The node's own address cannot be found.
-    #[error("the address {0} of this node: {1}")]
-    Address(String, std::io::Error),
-    /// Nobody can connect to the node's own address.
-    #[error("listening at {0}: {1}")]
-    Listen(SocketAddr, std::io::Error),
-    /// Certificates or keys.
-    #[error(transparent)]
-    Keys(#[from] keys::Error),
-    /// The certificate names somebody else.
-    #[error("{0} is not a certificate of node {1} of this system")]
-    NotOurCertificate(PathBuf, NodeId),
-    /// The certificates cannot be used.
-    #[error("TLS: {0}")]
-    Tls(#[from] rustls::Error),
-    /// As above.
-    #[error("TLS: {0}")]
-    Verifier(#[from] rustls::server::VerifierBuilderError),
-    /// Links need TLS, and the description names no keys.
-    #[error("links at {0} need TLS: name a directory of keys (`musubi keys`), or say `insecure = true`")]
-    NoKeys(SocketAddr),
-    /// The system refuses a descriptor or a thread.
-    #[error("{0}")]
-    System(#[from] std::io::Error),
-}
-
-impl From<rustix::io::Errno> for Error {
-    fn from(error: rustix::io::Errno) -> Error {
-        Error::System(error.into())
-    }
-}
 
 /// All links over TCP of one node.
 #[derive(Debug)]
@@ -120,6 +84,11 @@ pub struct TcpCarrier {
     hot: Vec<usize>,
     /// The link that was last read: the next one that needs memory is likely the same.
     read_last: usize,
+    /// What is sent is held back, while it is not too much.
+    holding: bool,
+    /// Links with frames that are held back, and the bytes of all of them.
+    held: Vec<usize>,
+    held_bytes: usize,
     /// Nodes that could not be reached.
     absent: VecDeque<NodeId>,
     /// Nothing but acknowledgements is due before.
@@ -173,6 +142,9 @@ impl TcpCarrier {
             touched: Vec::new(),
             hot: Vec::with_capacity(HOT_MAX),
             read_last: 0,
+            holding: false,
+            held: Vec::new(),
+            held_bytes: 0,
             absent: VecDeque::new(),
             due_ns: u64::MAX,
             acknowledge_ns: u64::MAX,
@@ -279,21 +251,50 @@ impl TcpCarrier {
         Ok(())
     }
 
-    /// Lets the session with `peer` take a frame, and writes it if it finds nothing before it.
+    /// Lets the session with `peer` take a frame of so many bytes, and writes it if it finds nothing before it and is not
+    /// to be held back.
     #[inline]
-    fn send_by(&mut self, now_ns: u64, peer: NodeId, enqueue: impl FnOnce(&mut Session) -> Sent) -> Sent {
+    fn send_by(&mut self, now_ns: u64, peer: NodeId, bytes: usize, enqueue: impl FnOnce(&mut Session) -> Sent) -> Sent {
         let Some(place) = self.find(peer) else { return Sent::NoLink };
-        let link = &mut self.links[place];
-        let sent = enqueue(&mut link.session);
+        let sent = enqueue(&mut self.links[place].session);
         if let Sent::Numbered(_) = sent {
-            let written = if link.is_full() { Ok(()) } else { link.write(now_ns) };
-            // Read only here, as the peer has the frame now: nobody waits for it.
-            let now_ns = clock::now_ns();
-            self.ended(now_ns, place, written);
-            self.warm(now_ns, place);
-            self.due_ns = self.due_ns.min(self.links[place].deadline_ns());
+            if self.holding {
+                self.hold_back(now_ns, place, bytes)
+            } else {
+                self.write_sent(now_ns, place, READY_BYTES)
+            }
         }
         sent
+    }
+
+    /// Writes what a session was given to send.
+    #[inline]
+    fn write_sent(&mut self, now_ns: u64, place: usize, ready_bytes: usize) {
+        let link = &mut self.links[place];
+        let written = if link.is_full() { Ok(()) } else { link.write_by(now_ns, ready_bytes) };
+        // Read only here, as the peer has the frame now: nobody waits for it.
+        let now_ns = clock::now_ns();
+        self.ended(now_ns, place, written);
+        self.warm(now_ns, place);
+        self.due_ns = self.due_ns.min(self.links[place].deadline_ns());
+    }
+
+    /// Leaves a frame of so many bytes unwritten, unless that is enough for a write.
+    fn hold_back(&mut self, now_ns: u64, place: usize, bytes: usize) {
+        if !self.held.contains(&place) {
+            self.held.push(place);
+        }
+        self.held_bytes += bytes;
+        if self.held_bytes >= BURST_BYTES {
+            self.write_held(now_ns);
+        }
+    }
+
+    fn write_held(&mut self, now_ns: u64) {
+        self.held_bytes = 0;
+        while let Some(place) = self.held.pop() {
+            self.write_sent(now_ns, place, BURST_BYTES);
+        }
     }
 
     /// Writes what a session has to say.
@@ -494,11 +495,20 @@ impl Carrier for TcpCarrier {
     type Block = NoBlock;
 
     fn send(&mut self, now_ns: u64, peer: NodeId, header: &Header, payload: &[u8]) -> Sent {
-        self.send_by(now_ns, peer, |session| session.enqueue(header, payload))
+        self.send_by(now_ns, peer, payload.len(), |session| session.enqueue(header, payload))
     }
 
     fn send_shared(&mut self, now_ns: u64, peer: NodeId, header: &Header, payload: &SharedBytes) -> Sent {
-        self.send_by(now_ns, peer, |session| session.enqueue_shared(header, payload))
+        self.send_by(now_ns, peer, payload.len(), |session| session.enqueue_shared(header, payload))
+    }
+
+    fn hold(&mut self) {
+        self.holding = true;
+    }
+
+    fn release(&mut self, now_ns: u64) {
+        self.holding = false;
+        self.write_held(now_ns);
     }
 
     fn want(&mut self, now_ns: u64, peer: NodeId, wanted: bool) {

@@ -3,6 +3,7 @@
 use musubi_transport::Error;
 use musubi_transport::engine::{ChannelHandle, ChannelKind, Outcome, Sending};
 use musubi_transport::limits::{PACKET_BYTES_MAX, PACKET_CREDIT};
+use musubi_transport::links::SharedBytes;
 
 use super::functions::{attribute, set};
 use super::world::{Mode, World};
@@ -42,6 +43,57 @@ fn f23_f24_send_pkt_size() {
         assert_eq!(world.send(0, channel.sending, &longest), Ok(Sending::Done));
         world.settle();
         assert_eq!(world.receive(1, channel.receiving), Ok(Some(longest)));
+    }
+}
+
+#[test]
+fn several_packets_go_as_far_as_there_is_room_and_credit() {
+    for mode in [Mode::Memory, Mode::Network] {
+        let mut world = World::new(2, mode);
+        let channel = world.channel(Packet, 0, 1);
+        let packets: Vec<SharedBytes> = (0..100).map(|number| vec![number; 10].into()).collect();
+        let send = |world: &mut World, handle, packets: &[SharedBytes]| {
+            world.call(0, |engine, links| engine.send_packets_shared(handle, packets, links))
+        };
+        assert_eq!(send(&mut world, channel.sending, &[]), Ok(0));
+        assert_eq!(send(&mut world, ChannelHandle(0xdead_beef), &packets), Err(Error::ChannelInvalid));
+        let too_long = vec![0; PACKET_BYTES_MAX + 1].into();
+        assert_eq!(send(&mut world, channel.sending, &[packets[0].clone(), too_long]), Err(Error::PacketSize));
+        world.net.room = 5;
+        assert_eq!(send(&mut world, channel.sending, &packets), Ok(5), "the link's room");
+        world.net.room = usize::MAX;
+        world.settle();
+        assert_eq!(send(&mut world, channel.sending, &packets[5..]), Ok(PACKET_CREDIT as usize - 5), "the credit");
+        assert_eq!(send(&mut world, channel.sending, &packets[64..]), Ok(0));
+        world.settle();
+        for number in 0..PACKET_CREDIT as u8 {
+            assert_eq!(world.receive(1, channel.receiving), Ok(Some(vec![number; 10])), "none of those refused went");
+            world.release(1, channel.receiving, 10);
+        }
+        world.settle();
+        assert_eq!(send(&mut world, channel.sending, &packets[64..]), Ok(36));
+        world.settle();
+        assert_eq!(world.receive(1, channel.receiving), Ok(Some(vec![64; 10])));
+    }
+}
+
+#[test]
+fn several_packets_go_behind_those_that_wait() {
+    let mut world = World::new(2, Mode::Network);
+    let channel = world.channel(Packet, 0, 1);
+    let burst: [SharedBytes; 2] = [b"second".to_vec().into(), b"third".to_vec().into()];
+    world.net.room = 0;
+    world.send_later(0, channel.sending, b"first").unwrap();
+    let send = |world: &mut World| {
+        world.call(0, |engine, links| engine.send_packets_shared(channel.sending, &burst, links)).unwrap()
+    };
+    world.net.room = usize::MAX;
+    assert_eq!(send(&mut world), 0);
+    world.settle();
+    assert_eq!(send(&mut world), 2);
+    world.settle();
+    for packet in ["first", "second", "third"] {
+        assert_eq!(world.receive(1, channel.receiving), Ok(Some(packet.into())));
     }
 }
 

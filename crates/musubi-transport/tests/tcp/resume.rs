@@ -163,3 +163,49 @@ fn what_is_gone_for_too_long_is_given_up() {
     run(&mut [&mut one], "the end of the link", |nodes| !nodes[0].seen.downs.is_empty());
     assert_eq!(one.seen.downs, [(id(2), Loss::Cut)]);
 }
+
+/// Bytes that `node` has written to its link with `peer`.
+fn bytes_sent(node: &TestNode, peer: u32) -> u64 {
+    node.carrier.link(id(peer)).map_or(0, |link| link.bytes_sent)
+}
+
+#[test]
+fn what_is_held_back_goes_out_when_it_is_released_or_enough_for_a_write() {
+    let (mut one, mut two) = linked(&Arc::new(topology(2, Network::default())));
+    let before = bytes_sent(&one, 2);
+    one.carrier.hold();
+    for number in 0..3 {
+        assert!(matches!(one.send(id(2), 1, number, &payload(number)), Sent::Numbered(_)));
+    }
+    assert_eq!(bytes_sent(&one, 2), before, "nothing is written yet");
+    one.carrier.release(now_ns());
+    let released = bytes_sent(&one, 2);
+    assert!(released > before + 41_000, "all is written: {before} {released}");
+    one.carrier.hold();
+    for number in 3..15 {
+        assert!(matches!(one.send(id(2), 1, number, &payload(number)), Sent::Numbered(_)));
+    }
+    assert!(bytes_sent(&one, 2) > released, "160 KB are not held back");
+    one.carrier.release(now_ns());
+    // From now on as ever.
+    assert!(matches!(one.send(id(2), 1, 15, &payload(15)), Sent::Numbered(_)));
+    run(&mut [&mut one, &mut two], "all frames", |nodes| nodes[1].seen.frames.len() == 16);
+    for (number, (_, header, bytes)) in two.seen.frames.iter().enumerate() {
+        assert_eq!((header.tag, bytes), (number as u32, &payload(number as u32)));
+    }
+}
+
+#[test]
+fn what_is_held_back_survives_a_cut_of_its_link() {
+    let (mut one, mut two) = linked(&Arc::new(topology(2, Network::default())));
+    one.carrier.hold();
+    for number in 0..6 {
+        assert!(matches!(one.send(id(2), 1, number, &payload(number)), Sent::Numbered(_)));
+        if number == 3 {
+            one.carrier.break_connection(now_ns(), id(2));
+        }
+    }
+    one.carrier.release(now_ns());
+    run(&mut [&mut one, &mut two], "all frames", |nodes| nodes[0].seen.acknowledged.last() == Some(&(id(2), 6)));
+    assert_eq!((two.seen.frames.len(), one.seen.downs.len()), (6, 0));
+}

@@ -169,8 +169,12 @@ impl<'a> Ends<'a> {
         handing: Handing,
         sizes: Sizes,
     ) -> anyhow::Result<Option<Box<dyn Item>>> {
-        let copied = if handing == Handing::Copied && self.way != "shm" { "copied_" } else { "" };
-        let name = format!("pkt_rate_{}_{copied}{bytes}", self.way);
+        let handed = match handing {
+            Handing::Copied if self.way != "shm" => "copied_",
+            Handing::Single => "single_",
+            Handing::Copied | Handing::Burst => "",
+        };
+        let name = format!("pkt_rate_{}_{handed}{bytes}", self.way);
         if !self.settings.wants(&name) {
             return Ok(None);
         }

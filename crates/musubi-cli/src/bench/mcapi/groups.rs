@@ -16,8 +16,8 @@ use crate::bench::{ROUNDS, limits, only};
 const MESSAGES: [usize; 7] = [1, 8, 64, 512, 4096, 32_768, 65_536];
 /// Sizes of packets whose rate is measured: the paper's figure 2, to the largest packet.
 const PACKETS: [usize; 7] = [64, 512, 4096, 32_768, 65_536, 262_144, 1_048_576];
-/// Size of packets that are also sent from memory that is copied, over TCP.
-const COPIED_BYTES: usize = 32_768;
+/// Size of packets that are also sent one a call over TCP, and from memory that is copied.
+const OTHERWISE_BYTES: usize = 32_768;
 /// Bytes in one sample within the machine, and most packets, for small ones.
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_PACKETS_MAX: usize = 2000;
@@ -126,7 +126,8 @@ impl Settings {
         match self.group {
             Group::Memory => [messages("shm"), vec!["scl_oneway_shm_poll_8".to_owned()], packets("shm")].concat(),
             Group::Tcp => {
-                [messages("tcp"), packets("tcp"), vec![format!("pkt_rate_tcp_copied_{COPIED_BYTES}")]].concat()
+                let otherwise = ["single", "copied"].map(|how| format!("pkt_rate_tcp_{how}_{OTHERWISE_BYTES}"));
+                [messages("tcp"), packets("tcp"), otherwise.to_vec()].concat()
             }
             Group::Line => packets("line"),
             Group::Urgent => urgent::NAMES.map(String::from).to_vec(),
@@ -217,10 +218,11 @@ fn network(pair: &Pair, settings: &Settings) -> anyhow::Result<(Items<'static>, 
     }
     for bytes in PACKETS {
         limits.push(Box::new(sockets::Stream { name, connection: connection.clone(), buffer: vec![7; bytes], sizes }));
-        results.extend(ends.packets(How::Block, bytes, Handing::Shared, sizes)?);
+        results.extend(ends.packets(How::Block, bytes, Handing::Burst, sizes)?);
     }
     if !line {
-        results.extend(ends.packets(How::Block, COPIED_BYTES, Handing::Copied, sizes)?);
+        results.extend(ends.packets(How::Block, OTHERWISE_BYTES, Handing::Single, sizes)?);
+        results.extend(ends.packets(How::Block, OTHERWISE_BYTES, Handing::Copied, sizes)?);
     }
     Ok((limits, results))
 }

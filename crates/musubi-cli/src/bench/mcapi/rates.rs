@@ -1,16 +1,15 @@
 //! Throughput of packet channels.
 //!
 //! What you may rely on: over shared memory, and where the figure says `copied`, the sender's bytes are copied once, into
-//! the packet. Over TCP they are not: the program sends a few prepared packets in turn, which the node shares with it
-//! ([`PacketSender::send_shared`]); so the bytes are read where they lie, as those of the bare stream, which sends one buffer
-//! again and again. The receiver looks at the first and the last byte where they lie and copies nothing. Each batch ends
+//! the packet. Over TCP they are not: the program sends a few prepared packets in turn, which the node shares with it; so the
+//! bytes are read where they lie, as those of the bare stream, which sends one buffer again and again. All of the prepared
+//! packets go by one call ([`PacketSender::send_burst`]), which makes of them as few writes as may be, or, where the figure says
+//! `single`, each by one ([`PacketSender::send_shared`]). The receiver takes them one by one, looks at the first and the last byte where they lie and copies nothing. Each batch ends
 //! with a message back, so a sample is the time of packets that have been received.
-
-use std::sync::Arc;
 
 use anyhow::ensure;
 use musubi_linux::clock::now_ns;
-use musubi_mcapi::{Packet, PacketReceiver, PacketSender};
+use musubi_mcapi::{Deadline, Packet, PacketReceiver, PacketSender, SharedBytes};
 
 use super::ends::{Ours, patience};
 use super::groups::Sizes;
@@ -20,8 +19,8 @@ use crate::bench::rounds::Item;
 /// The priority of what confirms a batch.
 const PRIORITY: u32 = 0;
 
-/// Prepared packets, which differ in their bytes.
-const MARKS: u8 = 4;
+/// Prepared packets, which differ in their bytes; so many are a burst.
+const MARKS: u8 = 8;
 
 /// Our end of the channel.
 pub(super) enum End {
@@ -48,7 +47,9 @@ pub(super) enum Handing {
     /// By a call that copies it.
     Copied,
     /// In memory that the node shares until the packet has arrived.
-    Shared,
+    Single,
+    /// The same, several by one call.
+    Burst,
 }
 
 /// Packets of one size.
@@ -57,7 +58,7 @@ pub(super) struct Packets {
     end: End,
     report: Ours,
     /// What is sent, in turn.
-    packets: Vec<Arc<Vec<u8>>>,
+    packets: Vec<SharedBytes>,
     handing: Handing,
     sizes: Sizes,
 }
@@ -65,7 +66,7 @@ pub(super) struct Packets {
 impl Packets {
     /// `report` carries the message that confirms a batch.
     pub fn new(name: String, end: End, report: Ours, bytes: usize, handing: Handing, sizes: Sizes) -> Packets {
-        let packets = (0..MARKS).map(|mark| Arc::new(vec![mark; bytes])).collect();
+        let packets = (0..MARKS).map(|mark| vec![mark; bytes].into()).collect();
         Packets { name, end, report, packets, handing, sizes }
     }
 
@@ -76,16 +77,13 @@ impl Packets {
     /// Sends or receives a batch.
     fn batch(&mut self, count: usize) -> anyhow::Result<()> {
         let until = patience();
-        let in_turn = (0..count).zip(self.packets.iter().cycle());
+        let mut in_turn = (0..count).zip(self.packets.iter().cycle());
         match &mut self.end {
-            End::Sending(tx) => {
-                for (_, packet) in in_turn {
-                    match self.handing {
-                        Handing::Copied => tx.send(packet, until)?,
-                        Handing::Shared => tx.send_shared(Arc::clone(packet), until)?,
-                    }
-                }
-            }
+            End::Sending(tx) => match self.handing {
+                Handing::Copied => in_turn.try_for_each(|(_, packet)| tx.send(packet, until))?,
+                Handing::Single => in_turn.try_for_each(|(_, packet)| tx.send_shared(packet.clone(), until))?,
+                Handing::Burst => send_bursts(tx, &self.packets, count, until)?,
+            },
             End::Receiving(rx) => {
                 for (turn, expected) in in_turn {
                     let packet = rx.receive(until)?;
@@ -125,6 +123,18 @@ impl Item for Packets {
         }
         Ok(())
     }
+}
+
+/// Sends so many packets, in turn, as many at a time as there are prepared.
+fn send_bursts(tx: &PacketSender, packets: &[SharedBytes], count: usize, until: Deadline) -> anyhow::Result<()> {
+    let mut left = count;
+    while left > 0 {
+        let burst = &packets[..left.min(packets.len())];
+        let gone = tx.send_burst(burst, until)?;
+        ensure!(gone == burst.len(), "{gone} packets of {} went", burst.len());
+        left -= gone;
+    }
+    Ok(())
 }
 
 fn byte(packet: &Packet, offset: usize) -> u8 {

@@ -216,7 +216,8 @@ pub(super) fn limit_of(name: &str) -> Option<String> {
     if let Some(how_and_size) = rest("msg_oneway_tcp_") {
         return Some(format!("tcp_oneway_{how_and_size}"));
     }
-    if let Some(size) = rest("pkt_rate_tcp_copied_").or(rest("pkt_rate_tcp_")) {
+    let over_tcp = ["pkt_rate_tcp_single_", "pkt_rate_tcp_copied_", "pkt_rate_tcp_"];
+    if let Some(size) = over_tcp.into_iter().find_map(rest) {
         return Some(format!("tcp_stream_{size}"));
     }
     if let Some(size) = rest("pkt_rate_line_") {
@@ -263,8 +264,10 @@ mod tests {
     }
 
     #[test]
-    fn copied_and_shared_packets_have_the_same_limit() {
-        assert_eq!(limit_of("pkt_rate_tcp_copied_32768"), limit_of("pkt_rate_tcp_32768"));
+    fn packets_have_the_same_limit_however_they_are_sent() {
+        for name in ["pkt_rate_tcp_single_32768", "pkt_rate_tcp_copied_32768"] {
+            assert_eq!(limit_of(name), limit_of("pkt_rate_tcp_32768"));
+        }
     }
 
     #[test]

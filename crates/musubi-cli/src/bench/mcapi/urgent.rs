@@ -1,7 +1,8 @@
 //! An urgent message each millisecond, while a bulk channel saturates the same TCP link.
 //!
 //! What you may rely on: a latency is from before the call that sends until after the call that receives, in two
-//! processes on one clock. The load is a thread of its own at either end, on the same nodes, so on the same link.
+//! processes on one clock. The load is a thread of its own at either end, on the same nodes, so on the same link. Threads of
+//! urgent messages have real-time priority, without load too, where the system permits it; the load's have not.
 //!
 //! How it works: three conditions, one after the other, each with nodes of its own: without load, with load, and with
 //! load on a link that knows no priorities. The receiver sends its samples home in messages when it is over.
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use musubi_linux::clock::now_ns;
+use musubi_linux::realtime;
 use musubi_mcapi::{Deadline, Error, PacketReceiver, PacketSender, attribute};
 
 use super::ends::{Ends, Ours, patience};
@@ -33,6 +35,8 @@ pub(super) const NAMES: [&str; 5] = [
 const URGENT_BYTES: usize = 64;
 const URGENT_EVERY_NS: u64 = 1_000_000;
 const URGENT: u32 = 0;
+/// `SCHED_FIFO` priority of the threads that send and receive urgent messages.
+const PRIORITY: u8 = 10;
 /// Bytes of a bulk packet, and its priority.
 const BULK_BYTES: usize = 256 << 10;
 const BULK: u32 = 3;
@@ -77,21 +81,32 @@ fn condition(pair: &Pair, settings: &Settings, load: bool, priorities: bool) -> 
     pair.meet()?;
     let over = AtomicBool::new(false);
     let count = u64::from(settings.seconds) * 1_000_000_000 / URGENT_EVERY_NS;
+    let sends = is_ping(pair);
     thread::scope(|scope| {
         let began_ns = now_ns();
         let bulk = load.then(|| scope.spawn(|| carry(end, &over)));
-        let samples = if is_ping(pair) { send(&urgent, count) } else { receive(&urgent, count) };
+        let samples = scope.spawn(|| {
+            take_priority();
+            if sends { send(&urgent, count) } else { receive(&urgent, count) }
+        });
+        let samples = samples.join();
         let seconds = (now_ns() - began_ns) as f64 / 1e9;
         over.store(true, Ordering::Relaxed);
-        let carried = match bulk.map(|bulk| bulk.join()) {
-            None => 0,
-            Some(Ok(carried)) => carried?,
-            Some(Err(_)) => anyhow::bail!("the load's thread panicked"),
+        let (Ok(samples), Ok(carried)) = (samples, bulk.map_or(Ok(Ok(0)), |bulk| bulk.join())) else {
+            anyhow::bail!("a thread of the measurement panicked");
         };
-        let samples = samples?;
+        let (samples, carried) = (samples?, carried?);
         pair.meet()?;
         Ok((samples, carried as f64 / 1e6 / seconds))
     })
+}
+
+/// What is urgent runs before what is not, as it would in a product: else the load's thread, which is told by the same frames,
+/// may take the processor from a thread that has its message in hand, for as long as the scheduler thinks fair.
+fn take_priority() {
+    if let Err(error) = realtime::set_fifo_priority(PRIORITY) {
+        eprintln!("note: urgent messages without real-time priority: {error}");
+    }
 }
 
 /// Bytes that went through until it was over.
