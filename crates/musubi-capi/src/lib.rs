@@ -26,6 +26,8 @@ pub mod mcapi;
 #[cfg(target_os = "none")]
 pub mod metal;
 #[cfg(not(target_os = "none"))]
+mod reading;
+#[cfg(not(target_os = "none"))]
 mod session;
 #[cfg(not(target_os = "none"))]
 mod smem;

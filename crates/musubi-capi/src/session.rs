@@ -161,7 +161,7 @@ fn attach(wanted: Wanted<'_>) -> Result<Attached, Failure> {
 fn find_plan(wanted: Wanted<'_>) -> Result<&'static Plan<'static>, Failure> {
     let explicit = wanted.description.map(|path| Path::new(OsStr::from_bytes(path.to_bytes())));
     let path = musubi_config::find(explicit)?;
-    let description = musubi_config::load(&path)?;
+    let description = musubi_config::load_by(crate::reading::read, &path)?;
     if !description.has_domains() {
         let text = format!("{} describes nodes, but no domains to attach to", path.display());
         return Err(Failure::with_text(Status::Plan, text));

@@ -35,7 +35,9 @@ pub use check::check;
 pub use description::{AddressMap, Description};
 pub use error::Error;
 pub use generate::generate;
-pub use load::{DESCRIPTION_BYTES_MAX, SYSTEM_VARIABLE, find, load, parse, topology_from_env};
+pub use load::{
+    DESCRIPTION_BYTES_MAX, Reader, SYSTEM_VARIABLE, find, load, load_by, parse, topology_from_env, topology_from_env_by,
+};
 pub use map::{Content, MemoryMap, Region};
 pub use print::print;
 pub use report::{Finding, Report};

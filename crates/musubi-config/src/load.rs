@@ -36,13 +36,24 @@ fn choose(explicit: Option<&Path>, variable: Option<OsString>) -> Result<PathBuf
     named.or_else(|| variable.filter(|value| !value.is_empty()).map(PathBuf::from)).ok_or(Error::NoDescription)
 }
 
+/// Reads a file, or as many bytes of it; otherwise says why it cannot be read.
+pub type Reader = fn(&Path, u64) -> Result<Vec<u8>, String>;
+
 /// Reads and checks a description file. Relative paths in it become paths relative to the file's directory.
 ///
 /// # Errors
 /// All mistakes of the file, or the one reason why it cannot be read.
 pub fn load(path: &Path) -> Result<Description, Report> {
+    load_by(read_by_std, path)
+}
+
+/// As [`load`], for programs in which the standard library's way to read files cannot be used.
+///
+/// # Errors
+/// As there.
+pub fn load_by(reader: Reader, path: &Path) -> Result<Description, Report> {
     let name = path.display().to_string();
-    let mut description = match read(path) {
+    let mut description = match reader(path, DESCRIPTION_BYTES_MAX + 1).and_then(text_of) {
         Ok(text) => parse(&name, &text)?,
         Err(reason) => return Err(Report::unreadable(name, reason)),
     };
@@ -57,16 +68,28 @@ pub fn load(path: &Path) -> Result<Description, Report> {
 /// # Errors
 /// All mistakes of the file, or the one reason why it cannot be read.
 pub fn topology_from_env() -> Result<Topology, Report> {
+    topology_from_env_by(read_by_std)
+}
+
+/// As [`topology_from_env`], by a way to read files of the caller's.
+///
+/// # Errors
+/// As there.
+pub fn topology_from_env_by(reader: Reader) -> Result<Topology, Report> {
     match find(None) {
-        Ok(path) => Ok(load(&path)?.topology),
+        Ok(path) => Ok(load_by(reader, &path)?.topology),
         Err(_) => Ok(Topology::single_machine()),
     }
 }
 
-fn read(path: &Path) -> Result<String, String> {
+fn read_by_std(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let file = File::open(path).map_err(|error| format!("cannot open: {error}"))?;
     let mut bytes = Vec::new();
-    file.take(DESCRIPTION_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| format!("cannot read: {error}"))?;
+    file.take(bytes_max).read_to_end(&mut bytes).map_err(|error| format!("cannot read: {error}"))?;
+    Ok(bytes)
+}
+
+fn text_of(bytes: Vec<u8>) -> Result<String, String> {
     if bytes.len() as u64 > DESCRIPTION_BYTES_MAX {
         return Err(format!("larger than {DESCRIPTION_BYTES_MAX} bytes, so hardly a description"));
     }

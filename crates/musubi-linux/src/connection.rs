@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -17,6 +17,7 @@ use rustix::net::{
 };
 
 use crate::credentials::Credentials;
+use crate::descriptor::Descriptor;
 use crate::error::{Error, Tried};
 use crate::forks::Kept;
 use crate::message::{self, FDS_MAX, Garbage, Message};
@@ -49,13 +50,13 @@ pub(crate) struct Connection {
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     pub(crate) message: Message,
-    pub(crate) fd: Option<Arc<OwnedFd>>,
+    pub(crate) fd: Option<Arc<Descriptor>>,
 }
 
 /// What came.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    Message(Message, Option<OwnedFd>),
+    Message(Message, Option<Descriptor>),
     Nothing,
     Closed,
     /// Descriptors were lost: more than belong to any message, or this process has none left.
@@ -156,11 +157,11 @@ fn replaces(newer: &Message, older: &Message) -> bool {
     }
 }
 
-pub(crate) fn take_fds(control: &mut RecvAncillaryBuffer<'_>) -> Vec<OwnedFd> {
+pub(crate) fn take_fds(control: &mut RecvAncillaryBuffer<'_>) -> Vec<Descriptor> {
     let mut fds = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
-            fds.extend(rights);
+            fds.extend(rights.map(Descriptor::from));
         }
     }
     fds
@@ -188,5 +189,5 @@ fn transmit(socket: BorrowedFd<'_>, outgoing: &Outgoing) -> Result<(), Errno> {
 pub(crate) fn new_socket() -> Result<Kept, Error> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).tried("creating a socket")?;
-    Ok(Kept::new(socket))
+    Ok(Kept::new(socket.into()))
 }

@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use musubi_core::plan::{Domain, Plan};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 
+use crate::descriptor::Descriptor;
+
 /// Most supplementary groups of a peer that are looked at.
 const GROUPS_MAX: usize = 256;
 const ROOT: u32 = 0;
@@ -75,7 +77,7 @@ impl Credentials {
 #[derive(Debug)]
 pub(crate) enum Mortality {
     /// This descriptor becomes readable.
-    Watched(OwnedFd),
+    Watched(Descriptor),
     /// It is dead already.
     Dead,
     /// The kernel cannot say; the socket's hang-up must do.
@@ -87,7 +89,7 @@ pub(crate) fn mortality(socket: BorrowedFd<'_>, peer: &Credentials) -> Mortality
     let mut word = [0u32; 1];
     if option_words(socket, libc::SO_PEERPIDFD, &mut word) == Some(1) {
         // SAFETY: the kernel has just installed this descriptor for us; nobody else owns it.
-        return Mortality::Watched(unsafe { OwnedFd::from_raw_fd(word[0] as i32) });
+        return Mortality::Watched(unsafe { OwnedFd::from_raw_fd(word[0] as i32) }.into());
     }
     if std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH) {
         return Mortality::Dead;
@@ -95,7 +97,7 @@ pub(crate) fn mortality(socket: BorrowedFd<'_>, peer: &Credentials) -> Mortality
     // Before Linux 6.5: by number. It is the peer's as long as the peer holds the socket, which the caller still sees.
     let Some(pid) = Pid::from_raw(peer.pid) else { return Mortality::Unknown };
     match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(pidfd) => Mortality::Watched(pidfd),
+        Ok(pidfd) => Mortality::Watched(pidfd.into()),
         Err(rustix::io::Errno::SRCH) => Mortality::Dead,
         Err(_) => Mortality::Unknown,
     }

@@ -2,7 +2,7 @@
 //!
 //! What you may rely on: ringing never waits, whatever the other side does or claims; at most two system calls.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use musubi_core::layout::waiting;
@@ -10,13 +10,14 @@ use musubi_core::port::Doorbell;
 use rustix::net::sockopt::{socket_domain, socket_type};
 use rustix::net::{AddressFamily, SendFlags, SocketType, send};
 
+use crate::descriptor::Descriptor;
 use crate::futex;
 
 /// How to ring the other side of one link.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkDoorbell<'a> {
     /// The socket that the other side gave, if it watches descriptors.
-    pub socket: Option<&'a OwnedFd>,
+    pub socket: Option<&'a Descriptor>,
 }
 
 impl Doorbell for LinkDoorbell<'_> {

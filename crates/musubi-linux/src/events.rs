@@ -6,14 +6,15 @@
 //! How it works: an epoll descriptor over one datagram socket a link, whose other end the peer holds, and an event
 //! descriptor for changes of links.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 
+use crate::descriptor::Descriptor;
 use crate::error::{Error, Tried};
 
 /// Most bytes that one clearing takes off one doorbell socket; the kernel queues fewer datagrams by default.
@@ -25,17 +26,16 @@ pub(crate) type LinkKey = (u16, u32, u32);
 /// What one end offers to event loops.
 #[derive(Debug)]
 pub(crate) struct EventGate {
-    epoll: OwnedFd,
-    change: OwnedFd,
-    bells: Mutex<Vec<(LinkKey, OwnedFd)>>,
+    epoll: Descriptor,
+    change: Descriptor,
+    bells: Mutex<Vec<(LinkKey, Descriptor)>>,
     waker: Mutex<Option<Waker>>,
 }
 
 impl EventGate {
     pub(crate) fn new() -> Result<EventGate, Error> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).tried("creating an event descriptor")?;
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let change = eventfd(0, flags).tried("creating an event descriptor")?;
+        let epoll = Descriptor::epoll().tried("creating an event descriptor")?;
+        let change = Descriptor::event().tried("creating an event descriptor")?;
         watch(&epoll, change.as_fd())?;
         Ok(EventGate { epoll, change, bells: Mutex::new(Vec::new()), waker: Mutex::new(None) })
     }
@@ -45,13 +45,13 @@ impl EventGate {
     }
 
     /// Makes a doorbell for a link; gives the side that the peer rings.
-    pub(crate) fn add_bell(&self, key: LinkKey) -> Result<OwnedFd, Error> {
+    pub(crate) fn add_bell(&self, key: LinkKey) -> Result<Descriptor, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::DGRAM, flags, None).tried("creating a doorbell")?;
         watch(&self.epoll, ours.as_fd())?;
-        self.bells().push((key, ours));
-        Ok(theirs)
+        self.bells().push((key, ours.into()));
+        Ok(theirs.into())
     }
 
     pub(crate) fn remove_bell(&self, key: LinkKey) {
@@ -74,11 +74,11 @@ impl EventGate {
         std::mem::replace(&mut *self.waker.lock().unwrap_or_else(PoisonError::into_inner), waker)
     }
 
-    fn bells(&self) -> MutexGuard<'_, Vec<(LinkKey, OwnedFd)>> {
+    fn bells(&self) -> MutexGuard<'_, Vec<(LinkKey, Descriptor)>> {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn retain_bells(&self, keep: impl Fn(&(LinkKey, OwnedFd)) -> bool) {
+    fn retain_bells(&self, keep: impl Fn(&(LinkKey, Descriptor)) -> bool) {
         self.bells().retain(|bell| {
             let kept = keep(bell);
             if !kept {
@@ -90,7 +90,7 @@ impl EventGate {
     }
 }
 
-fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>) -> Result<(), Error> {
+fn watch(epoll: &Descriptor, fd: BorrowedFd<'_>) -> Result<(), Error> {
     epoll::add(epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN).tried("watching a descriptor")
 }
 

@@ -11,11 +11,13 @@
 //!
 //! What it does not do: see a raw `clone` system call, or a `fork` between creation and registration of a descriptor.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
+
+use crate::descriptor::Descriptor;
 
 /// Most descriptors that are kept from children at once in a process; more are left to them.
 const KEPT_MAX: usize = 4096;
@@ -29,14 +31,14 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// A socket that forked children do not keep.
 #[derive(Debug)]
 pub struct Kept {
-    fd: OwnedFd,
+    fd: Descriptor,
     place: Option<usize>,
     process: Process,
 }
 
 impl Kept {
     /// Keeps a descriptor from children that are forked from now on.
-    pub fn new(fd: OwnedFd) -> Kept {
+    pub fn new(fd: Descriptor) -> Kept {
         install();
         let raw = fd.as_raw_fd();
         let take = |place: &AtomicI32| place.compare_exchange(FREE, raw, Ordering::AcqRel, Ordering::Relaxed).is_ok();

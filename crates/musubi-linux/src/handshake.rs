@@ -7,7 +7,7 @@
 //! How it works: HELLO (with section) is answered by WELCOME (with section) or REFUSE. Either side then tells its open
 //! ends and its segments and closes with READY.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use rustix::net::{SocketFlags, accept_with};
@@ -15,6 +15,7 @@ use rustix::net::{SocketFlags, accept_with};
 use crate::clock::now_ns;
 use crate::connection::{Connection, Incoming, Stage};
 use crate::credentials::Credentials;
+use crate::descriptor::Descriptor;
 use crate::dial::{Answer, call};
 use crate::doorbell::is_doorbell;
 use crate::end::Direction;
@@ -35,7 +36,7 @@ impl Registry {
         for _ in 0..TURN_MAX {
             let Some(listener) = &self.listener else { return };
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-                Ok(socket) => self.accepted(shared, Kept::new(socket)),
+                Ok(socket) => self.accepted(shared, Kept::new(socket.into())),
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => (),
                 Err(rustix::io::Errno::AGAIN) => return,
                 Err(_) => return self.pause_accepting(shared),
@@ -119,7 +120,7 @@ impl Registry {
         }
     }
 
-    fn message(&mut self, shared: &Shared, id: u32, message: Message, fd: Option<OwnedFd>) {
+    fn message(&mut self, shared: &Shared, id: u32, message: Message, fd: Option<Descriptor>) {
         let Some(stage) = self.connections.get(&id).map(|connection| connection.stage) else { return };
         match (stage, message, fd) {
             (Stage::Accepted, Message::Hello(party), Some(fd)) => self.hello(shared, id, party, fd),
@@ -137,7 +138,7 @@ impl Registry {
 
     // ---- those who come to us ----
 
-    fn hello(&mut self, shared: &Shared, id: u32, party: Party, fd: OwnedFd) {
+    fn hello(&mut self, shared: &Shared, id: u32, party: Party, fd: Descriptor) {
         let section = match self.examine(shared, id, party, &fd) {
             Err(reason) => return self.refuse(shared, id, party.participant, reason, party.hash),
             Ok(section) => section,
@@ -150,7 +151,7 @@ impl Registry {
     }
 
     /// Whether who calls may be let in, and its section.
-    fn examine(&self, shared: &Shared, id: u32, party: Party, fd: &OwnedFd) -> Result<Arc<PeerSection>, Refusal> {
+    fn examine(&self, shared: &Shared, id: u32, party: Party, fd: &Descriptor) -> Result<Arc<PeerSection>, Refusal> {
         let plan = shared.plan;
         if party.hash != plan.hash {
             return Err(Refusal::Plan);
@@ -178,7 +179,7 @@ impl Registry {
     }
 
     /// The peer's section: mapped already, or checked and mapped now.
-    fn section_of(&self, shared: &Shared, party: Party, fd: &OwnedFd) -> Option<Arc<PeerSection>> {
+    fn section_of(&self, shared: &Shared, party: Party, fd: &Descriptor) -> Option<Arc<PeerSection>> {
         match self.peers.iter().find(|peer| peer.party == party) {
             Some(peer) => Some(Arc::clone(&peer.section)),
             None => PeerSection::adopt(shared.plan, fd, party),
@@ -211,7 +212,7 @@ impl Registry {
 
     // ---- those we went to ----
 
-    fn welcome(&mut self, shared: &Shared, id: u32, whom: u16, party: Party, fd: OwnedFd) {
+    fn welcome(&mut self, shared: &Shared, id: u32, whom: u16, party: Party, fd: Descriptor) {
         if party.hash != shared.plan.hash {
             return self.turned_down(shared, id, whom, Refusal::Plan, party.hash);
         }
@@ -255,7 +256,7 @@ impl Registry {
         self.send(shared, id, Message::Ready, None);
     }
 
-    fn told(&mut self, shared: &Shared, id: u32, peer: (u16, u32), message: Message, fd: Option<OwnedFd>) {
+    fn told(&mut self, shared: &Shared, id: u32, peer: (u16, u32), message: Message, fd: Option<Descriptor>) {
         match (message, fd) {
             (Message::Ready, None) => self.peer_ready(shared, id, peer),
             (Message::End { fifo, direction, open, serial }, None) if is_end_of(shared, peer.0, fifo, direction) => {
@@ -303,7 +304,7 @@ impl Registry {
         self.link_ends(shared, fifo);
     }
 
-    fn doorbell_told(&mut self, peer: (u16, u32), fifo: u16, direction: Direction, bell: (u32, OwnedFd)) {
+    fn doorbell_told(&mut self, peer: (u16, u32), fifo: u16, direction: Direction, bell: (u32, Descriptor)) {
         let (serial, fd) = bell;
         let Some(of_peer) = self.peer_mut(peer.0, peer.1) else { return };
         let end = of_peer.ends.get_mut(&(fifo, direction)).filter(|end| end.open && end.serial == serial);

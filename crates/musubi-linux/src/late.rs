@@ -6,12 +6,13 @@
 //! How it works: one timerfd for all ends of a participant, set for the earliest. Whoever lowers the earliest time sets
 //! the timer and looks again whether somebody lowered it further meanwhile.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use crate::clock::timespec;
+use crate::descriptor::Descriptor;
 use crate::error::{Error, Tried};
 
 /// No time.
@@ -48,7 +49,7 @@ impl LateTime {
 /// The participant's timer.
 #[derive(Debug)]
 pub(crate) struct LateTimer {
-    fd: OwnedFd,
+    fd: Descriptor,
     earliest_ns: AtomicU64,
 }
 
@@ -56,7 +57,7 @@ impl LateTimer {
     pub(crate) fn new() -> Result<LateTimer, Error> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let fd = timerfd_create(TimerfdClockId::Monotonic, flags).tried("creating a timer")?;
-        Ok(LateTimer { fd, earliest_ns: AtomicU64::new(NEVER) })
+        Ok(LateTimer { fd: fd.into(), earliest_ns: AtomicU64::new(NEVER) })
     }
 
     /// Makes the end due at `at_ns` unless it is due earlier.

@@ -21,6 +21,7 @@ pub mod bare;
 pub mod clock;
 pub mod coherence;
 pub mod cores;
+pub mod descriptor;
 pub mod doorbell;
 pub mod end;
 pub mod error;

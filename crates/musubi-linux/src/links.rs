@@ -7,10 +7,10 @@
 //! How it works: the data path remembers the version it has read; while that is unchanged it needs no lock.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::descriptor::Descriptor;
 use crate::futex;
 use crate::section::PeerPart;
 
@@ -88,7 +88,7 @@ pub struct TxLink {
     /// Its receive end.
     pub words: PeerPart,
     /// Rings it if it watches descriptors.
-    pub doorbell: Option<Arc<OwnedFd>>,
+    pub doorbell: Option<Arc<Descriptor>>,
 }
 
 /// What a receive end knows of its senders.
@@ -112,7 +112,7 @@ pub struct RxSender {
     /// Its transmit end; stays mapped although the sender may be dead.
     pub words: PeerPart,
     /// Rings it if it watches descriptors.
-    pub doorbell: Option<Arc<OwnedFd>>,
+    pub doorbell: Option<Arc<Descriptor>>,
     /// False once it has died or closed its end: what is committed can be read, nothing more comes.
     pub alive: bool,
 }

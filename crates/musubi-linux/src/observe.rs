@@ -6,7 +6,7 @@
 //! How it works: it connects to every slot's name and asks for the section. The connection stays open and, with a
 //! pidfd, shows whether the owner lives.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use musubi_core::layout::{Part, header, rx, tx};
@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::clock::{Deadline, now_ns, timespec};
 use crate::connection::{Connection, Incoming, Outgoing, Stage};
 use crate::credentials::{Credentials, Mortality, mortality};
+use crate::descriptor::Descriptor;
 use crate::dial::{Answer, call};
 use crate::end::Direction;
 use crate::error::Error;
@@ -49,7 +50,7 @@ pub struct Observed {
     /// Its process, 0 if not visible from here.
     pub pid: i32,
     connection: Connection,
-    pidfd: Option<OwnedFd>,
+    pidfd: Option<Descriptor>,
 }
 
 impl Observer {
@@ -166,12 +167,12 @@ struct Question {
     number: u16,
     pid: i32,
     connection: Connection,
-    pidfd: Option<OwnedFd>,
+    pidfd: Option<Descriptor>,
 }
 
 /// What came back.
 enum Heard {
-    Section(Party, OwnedFd),
+    Section(Party, Descriptor),
     Silence,
     Nonsense,
 }

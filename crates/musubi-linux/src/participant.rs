@@ -16,12 +16,13 @@ use std::time::Duration;
 use musubi_core::layout::{header, section_bytes, state};
 use musubi_core::plan::{Plan, PortKind, Role};
 use musubi_core::words::OwnWords;
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::epoll;
 
 use crate::attendant;
 use crate::channels::Shelf;
 use crate::clock::{Deadline, MonotonicClock, now_ns};
 use crate::credentials::Credentials;
+use crate::descriptor::Descriptor;
 use crate::dial::{Dial, answer_calls};
 use crate::end::{Direction, End};
 use crate::error::{Error, Tried};
@@ -415,7 +416,6 @@ fn new_shared(
     slot: Kept,
 ) -> Result<Shared, Error> {
     answer_calls(&slot)?;
-    let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
     let now = now_ns();
     let may_be_there = (0..plan.participants()).filter(|number| *number != me.participant);
     let linked = |number: &u16| plan.domain_of(*number).is_some_and(|domain| plan.linked(me.domain, domain));
@@ -431,8 +431,8 @@ fn new_shared(
         me,
         process: Process::this(),
         section: Arc::new(section),
-        epoll: epoll::create(epoll::CreateFlags::CLOEXEC).tried("creating an event descriptor")?,
-        wake: eventfd(0, flags).tried("creating an event descriptor")?,
+        epoll: Descriptor::epoll().tried("creating an event descriptor")?,
+        wake: Descriptor::event().tried("creating an event descriptor")?,
         late: LateTimer::new()?,
         stopping: AtomicBool::new(false),
         serial: AtomicU32::new(1),

@@ -9,7 +9,7 @@
 //! serial of an opening makes a late copy harmless.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -20,6 +20,7 @@ use rustix::event::epoll;
 use crate::clock::now_ns;
 use crate::connection::{Connection, Outgoing, Sent, Stage};
 use crate::credentials::{Credentials, Mortality, mortality};
+use crate::descriptor::Descriptor;
 use crate::dial::{Answer, Dial, call};
 use crate::end::{Direction, EndCore};
 use crate::error::Error;
@@ -49,8 +50,8 @@ pub(crate) struct Shared {
     pub(crate) me: Party,
     pub(crate) process: Process,
     pub(crate) section: Arc<OwnSection>,
-    pub(crate) epoll: OwnedFd,
-    pub(crate) wake: OwnedFd,
+    pub(crate) epoll: Descriptor,
+    pub(crate) wake: Descriptor,
     pub(crate) late: LateTimer,
     pub(crate) stopping: AtomicBool,
     pub(crate) serial: AtomicU32,
@@ -138,7 +139,7 @@ pub(crate) struct Peer {
     pub(crate) section: Arc<PeerSection>,
     pub(crate) credentials: Credentials,
     id: u32,
-    pidfd: Option<OwnedFd>,
+    pidfd: Option<Descriptor>,
     pub(crate) connections: Vec<u32>,
     /// It has told all there was at the handshake.
     pub(crate) ready: bool,
@@ -150,7 +151,7 @@ pub(crate) struct Peer {
 pub(crate) struct RemoteEnd {
     pub(crate) serial: u32,
     pub(crate) open: bool,
-    pub(crate) doorbell: Option<Arc<OwnedFd>>,
+    pub(crate) doorbell: Option<Arc<Descriptor>>,
 }
 
 /// An end of ours and the name that makes it ours.
@@ -195,7 +196,7 @@ impl Registry {
     }
 
     /// Sends on one connection. A broken one shows itself as hung up to the attendant.
-    pub(crate) fn send(&mut self, shared: &Shared, id: u32, message: Message, fd: Option<Arc<OwnedFd>>) {
+    pub(crate) fn send(&mut self, shared: &Shared, id: u32, message: Message, fd: Option<Arc<Descriptor>>) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if connection.send(Outgoing { message, fd }) == Sent::Waiting {
             watch_writable(shared, id, connection, true);
@@ -203,7 +204,7 @@ impl Registry {
     }
 
     /// Sends to a peer on all its connections.
-    pub(crate) fn tell(&mut self, shared: &Shared, peer: usize, message: Message, fd: Option<Arc<OwnedFd>>) {
+    pub(crate) fn tell(&mut self, shared: &Shared, peer: usize, message: Message, fd: Option<Arc<Descriptor>>) {
         for id in self.peers[peer].connections.clone() {
             self.send(shared, id, message, fd.clone());
         }

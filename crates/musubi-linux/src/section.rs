@@ -8,7 +8,7 @@
 //! How it works: the owner maps read-write first and seals afterwards; a mapping made before keeps its rights. A
 //! section is unmapped when the last [`PeerPart`] or [`OwnPart`] into it is gone.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use musubi_core::layout::{self, Part, header, state};
@@ -20,6 +20,7 @@ use rustix::fs::{
 };
 
 use crate::clock::now_ns;
+use crate::descriptor::Descriptor;
 use crate::error::{Error, Tried};
 use crate::forks::Process;
 use crate::mapping::{Access, Mapping};
@@ -37,7 +38,7 @@ pub(crate) struct OwnSection {
     plan: &'static Plan<'static>,
     domain: u16,
     mapping: Mapping,
-    fd: Arc<OwnedFd>,
+    fd: Arc<Descriptor>,
 }
 
 impl OwnSection {
@@ -66,7 +67,7 @@ impl OwnSection {
         Some(OwnPart { section: Arc::clone(self), first, words })
     }
 
-    pub(crate) fn fd(&self) -> Arc<OwnedFd> {
+    pub(crate) fn fd(&self) -> Arc<Descriptor> {
         Arc::clone(&self.fd)
     }
 
@@ -118,7 +119,7 @@ pub struct PeerSection {
 
 impl PeerSection {
     /// Checks and maps what a peer sent; `None` if it is not the section it is said to be.
-    pub fn adopt(plan: &'static Plan<'static>, fd: &OwnedFd, party: Party) -> Option<Arc<PeerSection>> {
+    pub fn adopt(plan: &'static Plan<'static>, fd: &Descriptor, party: Party) -> Option<Arc<PeerSection>> {
         let expected = layout::section_bytes(plan, party.domain)?;
         if expected != party.section_bytes || !holds(fd, SEALS, expected) || is_sparse(fd, expected) {
             return None;
@@ -216,7 +217,7 @@ pub fn header_fits(words: &PeerWords<'_>, party: Party) -> bool {
 }
 
 /// A memfd with all its pages, so that a machine without memory says so now and not by a signal later.
-fn new_memfd(name: &str, bytes: u32) -> Result<OwnedFd, Error> {
+fn new_memfd(name: &str, bytes: u32) -> Result<Descriptor, Error> {
     let fd = bare_memfd(name)?;
     ftruncate(&fd, u64::from(bytes)).tried("sizing shared memory")?;
     fallocate(&fd, FallocateFlags::empty(), 0, u64::from(bytes)).tried("reserving shared memory")?;
@@ -224,34 +225,34 @@ fn new_memfd(name: &str, bytes: u32) -> Result<OwnedFd, Error> {
 }
 
 /// A memfd of no length that can be sealed.
-pub(crate) fn bare_memfd(name: &str) -> Result<OwnedFd, Error> {
+pub(crate) fn bare_memfd(name: &str) -> Result<Descriptor, Error> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let fd = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         Err(rustix::io::Errno::INVAL) => memfd_create(name, flags),
         made => made,
     };
-    fd.tried("creating shared memory")
+    fd.map(Descriptor::from).tried("creating shared memory")
 }
 
 /// Memory for an SMEM channel, writable for all who get the descriptor.
-pub(crate) fn new_segment(bytes: u32) -> Result<OwnedFd, Error> {
+pub(crate) fn new_segment(bytes: u32) -> Result<Descriptor, Error> {
     let fd = new_memfd("musubi-segment", bytes)?;
     fcntl_add_seals(&fd, SEGMENT_SEALS).tried("sealing a segment")?;
     Ok(fd)
 }
 
 /// Whether a received descriptor can be the memory of an SMEM channel.
-pub(crate) fn is_segment(fd: &OwnedFd, bytes: u32) -> bool {
+pub(crate) fn is_segment(fd: &Descriptor, bytes: u32) -> bool {
     holds(fd, SEGMENT_SEALS, bytes)
 }
 
 /// Whether `fd` is a memfd with these seals and exactly this length. A seal can never be taken off again.
-pub(crate) fn holds(fd: &OwnedFd, seals: SealFlags, bytes: u32) -> bool {
+pub(crate) fn holds(fd: &Descriptor, seals: SealFlags, bytes: u32) -> bool {
     let sealed = fcntl_get_seals(fd).is_ok_and(|have| have.contains(seals));
     sealed && fstat(fd).is_ok_and(|stat| stat.st_size == i64::from(bytes))
 }
 
 /// Whether pages are missing, whose first access could fail for lack of memory.
-fn is_sparse(fd: &OwnedFd, bytes: u32) -> bool {
+fn is_sparse(fd: &Descriptor, bytes: u32) -> bool {
     !fstat(fd).is_ok_and(|stat| stat.st_blocks as u64 * 512 >= u64::from(bytes))
 }

@@ -12,7 +12,7 @@
 //! For the lock on top: take the version of the tickets, write the own ticket, and check the version again before
 //! looking at the others' tickets. A newcomer is in the tickets of a present peer before it is settled.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,6 +20,7 @@ use musubi_core::layout::{Part, segment_bytes};
 use musubi_core::plan::{Plan, Role, Smem};
 
 use crate::clock::Deadline;
+use crate::descriptor::Descriptor;
 use crate::dial::claim;
 use crate::error::{Error, Tried};
 use crate::forks::Kept;
@@ -58,7 +59,7 @@ pub(crate) struct SmemMember {
     pub(crate) number: u16,
     bytes: u32,
     creating_domain: u16,
-    memory: Option<Arc<OwnedFd>>,
+    memory: Option<Arc<Descriptor>>,
     right_to_create: Option<Kept>,
     pub(crate) view: Arc<SegmentView>,
 }
@@ -88,7 +89,7 @@ impl SegmentView {
     }
 
     /// Puts new memory where the old was, if it is mapped.
-    fn renew(&self, memory: &OwnedFd, generation: u32) -> Result<(), rustix::io::Errno> {
+    fn renew(&self, memory: &Descriptor, generation: u32) -> Result<(), rustix::io::Errno> {
         let mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mapping) = &*mapping {
             mapping.replace(memory.as_fd())?;
@@ -97,7 +98,7 @@ impl SegmentView {
         Ok(())
     }
 
-    fn map(&self, memory: &OwnedFd, bytes: u32) -> Result<Arc<Mapping>, rustix::io::Errno> {
+    fn map(&self, memory: &Descriptor, bytes: u32) -> Result<Arc<Mapping>, rustix::io::Errno> {
         let mut mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mapping) = &*mapping {
             return Ok(Arc::clone(mapping));
@@ -225,7 +226,7 @@ impl Registry {
         }
     }
 
-    fn adopt_segment(&mut self, shared: &Shared, index: usize, memory: Arc<OwnedFd>, generation: u32) -> bool {
+    fn adopt_segment(&mut self, shared: &Shared, index: usize, memory: Arc<Descriptor>, generation: u32) -> bool {
         let member = &mut self.segments[index];
         if member.view.renew(&memory, generation).is_err() {
             return false;
@@ -249,7 +250,7 @@ impl Registry {
     }
 
     /// What there is to hand on of a channel to a participant of `domain`.
-    fn offer(&self, shared: &Shared, number: u16, domain: u16) -> Option<(Message, Arc<OwnedFd>)> {
+    fn offer(&self, shared: &Shared, number: u16, domain: u16) -> Option<(Message, Arc<Descriptor>)> {
         let member = self.segments.iter().find(|member| member.number == number)?;
         let concerned = shared.plan.smems[usize::from(number)].domains.contains(&domain);
         let memory = member.memory.clone().filter(|_| concerned)?;
@@ -273,7 +274,7 @@ impl Registry {
         peer: (u16, u32),
         smem: u16,
         generation: u32,
-        memory: OwnedFd,
+        memory: Descriptor,
     ) -> bool {
         let Some(domain) = shared.plan.domain_of(peer.0) else { return false };
         let Some(index) = self.segments.iter().position(|member| member.number == smem) else { return false };

@@ -250,7 +250,7 @@ pub(crate) fn initialize<R>(domain: u32, node: u32, told: impl FnOnce(&Node) -> 
 }
 
 fn start(id: NodeId) -> Result<Bound, Status> {
-    let topology = musubi_config::topology_from_env().map_err(|report| {
+    let topology = musubi_config::topology_from_env_by(crate::reading::read).map_err(|report| {
         let text = report.render(false);
         super::display::say(1, || text.clone());
         note(Failure::with_text(crate::status::Status::Description, text));

@@ -1,6 +1,6 @@
 //! A link that has been made: lanes, blocks, the bells of both sides, and the socket whose end is the peer's.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use musubi_core::lane;
@@ -9,6 +9,7 @@ use rustix::event::epoll;
 use super::hello::Hello;
 use super::memory::{Lent, Memory, OwnHalf, PeerHalf, join, new_bell};
 use super::packet::{self, Packet};
+use crate::descriptor::Descriptor;
 use crate::forks::{Kept, Process};
 
 /// A link with another node of this machine.
@@ -32,7 +33,7 @@ pub(super) struct Parts {
     /// Ours, rung by the peer.
     pub(super) bell: Bell,
     /// The peer's.
-    pub(super) their_bell: OwnedFd,
+    pub(super) their_bell: Descriptor,
     pub(super) own: OwnHalf,
     pub(super) theirs: PeerHalf,
 }
@@ -89,14 +90,14 @@ impl Link {
 /// A descriptor that rings us, watched until it is dropped. The peer has it too, so closing ours would not end that.
 #[derive(Debug)]
 pub(super) struct Bell {
-    fd: OwnedFd,
-    epoll: Arc<OwnedFd>,
+    fd: Descriptor,
+    epoll: Arc<Descriptor>,
     process: Process,
 }
 
 impl Bell {
     /// A new one; `None` if the kernel has none left.
-    pub(super) fn new(epoll: &Arc<OwnedFd>, token: u64) -> Option<Bell> {
+    pub(super) fn new(epoll: &Arc<Descriptor>, token: u64) -> Option<Bell> {
         let fd = new_bell()?;
         let flags = epoll::EventFlags::OUT | epoll::EventFlags::ET;
         epoll::add(epoll, &fd, epoll::EventData::new_u64(token), flags).ok()?;

@@ -7,7 +7,7 @@
 //! How it works: the part with lane and returns has its pages from the begin; a block gets them when it is first written.
 
 use std::io::IoSliceMut;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use musubi_core::lane::{self, Returns};
@@ -19,6 +19,7 @@ use rustix::fs::{FallocateFlags, FileType, fallocate, fcntl_add_seals, fstat, ft
 use rustix::io::ReadWriteFlags;
 
 use super::hello::Hello;
+use crate::descriptor::Descriptor;
 use crate::error::{Error, Tried};
 use crate::forks::Run;
 use crate::mapping::{Access, Mapping};
@@ -27,7 +28,7 @@ use crate::section::{SEALS, bare_memfd, holds};
 /// Our section of a link that is being made.
 #[derive(Debug)]
 pub(super) struct OwnHalf {
-    pub(super) fd: OwnedFd,
+    pub(super) fd: Descriptor,
     mapping: Mapping,
 }
 
@@ -53,7 +54,7 @@ pub(super) struct PeerHalf(Mapping);
 
 impl PeerHalf {
     /// Checks and maps it; `None` if it is not the section of a link that `they` announced for `me`.
-    pub(super) fn adopt(fd: &OwnedFd, they: &Hello, me: u16) -> Option<PeerHalf> {
+    pub(super) fn adopt(fd: &Descriptor, they: &Hello, me: u16) -> Option<PeerHalf> {
         let bytes = they.shape.section_bytes()?;
         let filled = fstat(fd).is_ok_and(|stat| stat.st_blocks as u64 * 512 >= u64::from(they.shape.blocks_at()));
         if !holds(fd, SEALS, bytes) || !filled {
@@ -72,7 +73,7 @@ pub(super) struct Memory {
     shape: LinkShape,
     returns: Mutex<Returns<'static>>,
     /// Rings the peer.
-    bell: OwnedFd,
+    bell: Descriptor,
     /// A child made by `fork` has copies of blocks, but neither mapping.
     run: Run,
 }
@@ -81,7 +82,7 @@ pub(super) struct Memory {
 pub(super) fn join(
     own: OwnHalf,
     peer: PeerHalf,
-    bell: OwnedFd,
+    bell: Descriptor,
     shape: LinkShape,
 ) -> Option<(lane::Link<'static>, Arc<Memory>)> {
     let (own, peer) = (own.mapping, peer.0);
@@ -136,7 +137,7 @@ fn header_fits(words: &PeerWords<'_>, they: &Hello, me: u16) -> bool {
 /// Whether what a peer sent as its bell may be one: nothing that has a type of file. To read a pipe or a socket one may
 /// have to wait for its lock, which a reader keeps whose memory does not answer; those without a type have none such, or
 /// cannot be read with `RWF_NOWAIT`. (Whether it can wake the peer is the peer's own affair.)
-pub(super) fn is_bell(fd: &OwnedFd) -> bool {
+pub(super) fn is_bell(fd: &Descriptor) -> bool {
     fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Unknown)
 }
 
@@ -144,14 +145,14 @@ pub(super) fn is_bell(fd: &OwnedFd) -> bool {
 ///
 /// Who rings it reads 1 of it: of a semaphore in which there is more than is ever taken. A reading, and no writing, can be
 /// told for itself not to wait (`RWF_NOWAIT`): the flag of the descriptor is the peer's to change at any time.
-pub(super) fn new_bell() -> Option<OwnedFd> {
+pub(super) fn new_bell() -> Option<Descriptor> {
     let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;
-    let bell = eventfd(0, flags).ok()?;
+    let bell = Descriptor::from(eventfd(0, flags).ok()?);
     rustix::io::write(&bell, &RINGS.to_ne_bytes()).ok()?;
     Some(bell)
 }
 
-fn ring(bell: &OwnedFd) {
+fn ring(bell: &Descriptor) {
     let mut taken = [0; 8];
     let into = &mut [IoSliceMut::new(&mut taken)];
     // It has no places to be read from. If that fails, the peer has spoilt its own bell.
@@ -246,7 +247,7 @@ mod tests {
 
     #[test]
     fn an_empty_bell_that_may_wait_does_not_make_us_wait() {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let bell = Descriptor::from(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
         let (done, is_done) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             ring(&bell);
@@ -262,7 +263,7 @@ mod tests {
         let flags = SocketFlags::NONBLOCK;
         let (one, other) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
         let file = bare_memfd("musubi-test").unwrap();
-        for fd in [reader, writer, one, other, file] {
+        for fd in [reader.into(), writer.into(), one.into(), other.into(), file] {
             assert!(!is_bell(&fd), "{fd:?}");
         }
     }

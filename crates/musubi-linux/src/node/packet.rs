@@ -2,7 +2,7 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -11,11 +11,12 @@ use rustix::net::{
 
 use super::hello::{Garbage, HELLO_BYTES, Hello};
 use crate::connection::take_fds;
+use crate::descriptor::Descriptor;
 
 /// What came.
 #[derive(Debug)]
 pub(super) enum Packet {
-    Hello(Hello, Vec<OwnedFd>),
+    Hello(Hello, Vec<Descriptor>),
     Nothing,
     Closed,
     Garbage(Garbage),

@@ -1,7 +1,7 @@
 //! A node's place on this machine: its name, those who call it, and those it calls.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use musubi_core::layout::LinkShape;
@@ -16,6 +16,7 @@ use super::listing;
 use super::memory::{OwnHalf, PeerHalf, is_bell};
 use super::packet::{self, Packet};
 use crate::credentials::Credentials;
+use crate::descriptor::Descriptor;
 use crate::dial::{Answer, answer_calls, call, claim};
 use crate::error::{Error, Tried};
 use crate::forks::Kept;
@@ -53,7 +54,7 @@ pub struct Options {
     /// Version of the frames.
     pub frames: u16,
     /// Where descriptors are watched.
-    pub epoll: Arc<OwnedFd>,
+    pub epoll: Arc<Descriptor>,
     /// Bits that are set in all tokens there, at 56 and above.
     pub token: u64,
 }
@@ -268,7 +269,7 @@ impl Presence {
         self.accept_again_ns = u64::MAX;
         for _ in 0..TURN_MAX {
             match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-                Ok(socket) => self.accepted(Kept::new(socket), now_ns),
+                Ok(socket) => self.accepted(Kept::new(socket.into()), now_ns),
                 Err(Errno::INTR | Errno::CONNABORTED) => (),
                 Err(Errno::AGAIN) => return,
                 Err(_) => {
@@ -338,7 +339,7 @@ impl Presence {
         }
     }
 
-    fn called(&mut self, id: u32, they: &Hello, fds: Vec<OwnedFd>) {
+    fn called(&mut self, id: u32, they: &Hello, fds: Vec<Descriptor>) {
         let Some(half) = self.halves.remove(&id) else { return };
         let answer = self.examine(&half, they).and_then(|()| self.halves_of(they, fds));
         let (theirs, their_bell) = match answer {
@@ -386,13 +387,13 @@ impl Presence {
     }
 
     /// The section and the bell that came with a message.
-    fn halves_of(&self, they: &Hello, fds: Vec<OwnedFd>) -> Result<(PeerHalf, OwnedFd), Refused> {
-        let [section, bell] = <[OwnedFd; 2]>::try_from(fds).map_err(|_| Refused::Memory)?;
+    fn halves_of(&self, they: &Hello, fds: Vec<Descriptor>) -> Result<(PeerHalf, Descriptor), Refused> {
+        let [section, bell] = <[Descriptor; 2]>::try_from(fds).map_err(|_| Refused::Memory)?;
         let theirs = PeerHalf::adopt(&section, they, self.options.node).filter(|_| is_bell(&bell));
         Ok((theirs.ok_or(Refused::Memory)?, bell))
     }
 
-    fn welcomed(&mut self, id: u32, they: &Hello, fds: Vec<OwnedFd>) {
+    fn welcomed(&mut self, id: u32, they: &Hello, fds: Vec<Descriptor>) {
         let Some(Half { socket, dialed: Some(offer), .. }) = self.halves.remove(&id) else { return };
         let Options { hash, node, shape, frames, .. } = self.options;
         let fits = they.hash == hash && they.shape == shape && they.frames == frames;

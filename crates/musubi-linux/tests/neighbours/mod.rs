@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use musubi_core::layout::LinkShape;
+use musubi_linux::descriptor::Descriptor;
 use musubi_linux::node::Options;
-use rustix::event::epoll;
 
 pub const SHAPE: LinkShape = LinkShape { slots: 16, blocks: 2, block_bytes: 4096 };
 pub const HASH: u64 = 0x1234_5678_9abc;
@@ -19,7 +19,7 @@ pub fn options(test: &str, number: u16) -> Options {
         incarnation: 7,
         shape: SHAPE,
         frames: 1,
-        epoll: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap()),
+        epoll: Arc::new(Descriptor::epoll().unwrap()),
         token: 1 << 56,
     }
 }

@@ -23,9 +23,10 @@
 //! # }
 //! ```
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use musubi_linux::descriptor::Descriptor;
+use rustix::event::epoll;
 
 use super::Node;
 use super::shared::{Driver, State, ring, silence};
@@ -34,15 +35,15 @@ use crate::Error;
 /// What a program's event loop sleeps on.
 #[derive(Debug)]
 pub(super) struct EventLoop {
-    descriptor: OwnedFd,
-    bell: OwnedFd,
+    descriptor: Descriptor,
+    bell: Descriptor,
 }
 
 impl EventLoop {
     /// Ready when `links` are, or when woken.
-    pub fn new(links: &OwnedFd) -> Result<EventLoop, Error> {
-        let descriptor = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|_| Error::NodeInitFailed)?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|_| Error::NodeInitFailed)?;
+    pub fn new(links: &Descriptor) -> Result<EventLoop, Error> {
+        let descriptor = Descriptor::epoll().map_err(|_| Error::NodeInitFailed)?;
+        let bell = Descriptor::event().map_err(|_| Error::NodeInitFailed)?;
         for part in [links, &bell] {
             epoll::add(&descriptor, part, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
                 .map_err(|_| Error::NodeInitFailed)?;

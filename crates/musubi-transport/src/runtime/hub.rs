@@ -4,13 +4,12 @@
 //! threads begin and end to wait or look in vain, not between what has come and what is sent for it: a reading that is as
 //! old as the last look does for everything but questions of how long something took.
 
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{collections::hash_map::RandomState, hash::BuildHasher as _, hash::Hasher as _};
 
 use musubi_linux::clock::now_ns;
-use rustix::event::epoll;
+use musubi_linux::descriptor::Descriptor;
 
 use crate::carrier::Carrier;
 use crate::engine::Engine;
@@ -51,12 +50,12 @@ pub struct Wiring {
     /// Tells this run from others.
     pub incarnation: u32,
     /// Where descriptors are registered.
-    pub epoll: Arc<OwnedFd>,
+    pub epoll: Arc<Descriptor>,
 }
 
 impl Wiring {
     pub(super) fn new(topology: Arc<Topology>, me: NodeId) -> Result<Wiring, Error> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|_| Error::NodeInitFailed)?;
+        let epoll = Descriptor::epoll().map_err(|_| Error::NodeInitFailed)?;
         Ok(Wiring { topology, me, incarnation: next_incarnation(), epoll: Arc::new(epoll) })
     }
 }

@@ -4,15 +4,15 @@
 //! [`Shared::wanted`]; a leader that spins holds the lock, looks at that word each round and makes way. The background
 //! thread never waits for the lock: it sets [`TICK`] there, and whoever drives the links does its round.
 
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 use std::thread::{JoinHandle, ThreadId};
 
+use musubi_linux::descriptor::Descriptor;
 use musubi_linux::forks::Run;
 use musubi_linux::{Deadline, futex};
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::epoll;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use super::Options;
@@ -87,11 +87,11 @@ pub(super) struct Shared {
     /// Rouses the background thread from a tick.
     pub bell: AtomicU32,
     /// Rouses a caller from the kernel; registered under token 0.
-    wake: OwnedFd,
+    wake: Descriptor,
     /// Ends a sleep when something is due; registered under token 1.
-    alarm: OwnedFd,
+    alarm: Descriptor,
     /// Rouses the background thread from the kernel.
-    pub kick: OwnedFd,
+    pub kick: Descriptor,
     pub event_loop: EventLoop,
     pub handles: AtomicUsize,
     pub thread: Mutex<Option<JoinHandle<()>>>,
@@ -102,10 +102,10 @@ pub(super) struct Shared {
 
 impl Shared {
     pub fn new(wiring: Wiring, hub: Hub, mut options: Options) -> Result<Shared, Error> {
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let event = || eventfd(0, flags).map_err(|_| Error::NodeInitFailed);
+        let event = || Descriptor::event().map_err(|_| Error::NodeInitFailed);
         let (wake, kick) = (event()?, event()?);
         let alarm = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+            .map(Descriptor::from)
             .map_err(|_| Error::NodeInitFailed)?;
         for (event, token) in [(&wake, TOKEN_WAKE), (&alarm, TOKEN_ALARM)] {
             epoll::add(&wiring.epoll, event, epoll::EventData::new_u64(token), epoll::EventFlags::IN)
@@ -561,12 +561,12 @@ pub(super) struct Events {
 }
 
 /// Makes an event descriptor readable.
-pub(super) fn ring(event: &OwnedFd) {
+pub(super) fn ring(event: &Descriptor) {
     let _ = rustix::io::write(event, &1u64.to_ne_bytes());
 }
 
 /// Makes it unreadable.
-pub(super) fn silence(event: &OwnedFd) {
+pub(super) fn silence(event: &Descriptor) {
     let _ = rustix::io::read(event, &mut [0; 8]);
 }
 

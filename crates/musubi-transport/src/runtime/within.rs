@@ -9,10 +9,10 @@
 //! What it does not do: number frames, be fast.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use musubi_linux::descriptor::Descriptor;
+use rustix::event::epoll;
 
 use super::hub::{TOKEN_NETWORK, Wiring};
 use super::shared::{ring, silence};
@@ -35,7 +35,7 @@ pub struct Switchboard {
 struct Place {
     incarnation: u32,
     queue: VecDeque<Report<NoBlock>>,
-    bell: Arc<OwnedFd>,
+    bell: Arc<Descriptor>,
     linked: BTreeMap<NodeId, Wish>,
     /// Senders that found the queue full.
     refused: Vec<NodeId>,
@@ -63,7 +63,7 @@ impl Switchboard {
         if places.contains_key(&wiring.me) {
             return Err(Error::NodeInitialized);
         }
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|_| Error::NodeInitFailed)?;
+        let bell = Descriptor::event().map_err(|_| Error::NodeInitFailed)?;
         let token = epoll::EventData::new_u64(TOKEN_NETWORK << 56);
         epoll::add(&wiring.epoll, &bell, token, epoll::EventFlags::IN).map_err(|_| Error::NodeInitFailed)?;
         let bell = Arc::new(bell);
@@ -149,7 +149,7 @@ impl Place {
 struct Line {
     board: Switchboard,
     me: NodeId,
-    bell: Arc<OwnedFd>,
+    bell: Arc<Descriptor>,
 }
 
 impl Carrier for Line {

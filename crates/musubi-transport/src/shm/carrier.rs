@@ -7,10 +7,10 @@
 //! rounds and before sleep. Rings are given in [`Carrier::flush`], and when a round has found nothing.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use musubi_core::lane::{Payload as Placed, RECORD_BYTES_MAX};
+use musubi_linux::descriptor::Descriptor;
 use musubi_linux::node::{Counts, Options, Presence, Source};
 
 use super::Block;
@@ -101,7 +101,7 @@ impl ShmCarrier {
         topology: Arc<Topology>,
         me: NodeId,
         incarnation: u32,
-        epoll: Arc<OwnedFd>,
+        epoll: Arc<Descriptor>,
     ) -> Result<ShmCarrier, Error> {
         let options = Options {
             system: topology.system.clone(),

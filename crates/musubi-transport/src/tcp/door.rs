@@ -15,13 +15,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use musubi_linux::clock::now_ns;
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use musubi_linux::descriptor::Descriptor;
+use rustix::event::{Timespec, epoll};
 
 use super::ledger::Ledger;
 use super::names::{self, Resolver};
@@ -91,9 +92,9 @@ struct Shared {
     orders: Mutex<Vec<Order>>,
     arrivals: Mutex<VecDeque<Arrival>>,
     /// Wakes the door.
-    inside: OwnedFd,
+    inside: Descriptor,
     /// Wakes the node.
-    outside: OwnedFd,
+    outside: Descriptor,
     stopping: AtomicBool,
 }
 
@@ -106,13 +107,12 @@ pub(super) struct Door {
 
 impl Door {
     /// Starts the thread. `listener` is the socket that others connect to, if this node has an address.
-    pub(super) fn open(us: Arc<Us>, listener: Option<OwnedFd>, ledger: Arc<Ledger>) -> io::Result<Door> {
-        let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    pub(super) fn open(us: Arc<Us>, listener: Option<Descriptor>, ledger: Arc<Ledger>) -> io::Result<Door> {
         let shared = Arc::new(Shared {
             orders: Mutex::default(),
             arrivals: Mutex::default(),
-            inside: bell()?,
-            outside: bell()?,
+            inside: Descriptor::event()?,
+            outside: Descriptor::event()?,
             stopping: AtomicBool::new(false),
         });
         let porter = Porter::new(us, Arc::clone(&shared), listener, ledger)?;
@@ -165,8 +165,8 @@ struct Porter {
     shared: Arc<Shared>,
     ledger: Arc<Ledger>,
     resolver: Resolver,
-    epoll: OwnedFd,
-    listener: Option<OwnedFd>,
+    epoll: Descriptor,
+    listener: Option<Descriptor>,
     visits: BTreeMap<u64, Visit>,
     /// Addresses that are still to be tried.
     dials: BTreeMap<NodeId, VecDeque<SocketAddr>>,
@@ -178,8 +178,8 @@ struct Porter {
 }
 
 impl Porter {
-    fn new(us: Arc<Us>, shared: Arc<Shared>, listener: Option<OwnedFd>, ledger: Arc<Ledger>) -> io::Result<Porter> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    fn new(us: Arc<Us>, shared: Arc<Shared>, listener: Option<Descriptor>, ledger: Arc<Ledger>) -> io::Result<Porter> {
+        let epoll = Descriptor::epoll()?;
         epoll::add(&epoll, &shared.inside, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
         if let Some(listener) = &listener {
             epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
@@ -451,12 +451,12 @@ pub(super) fn tell(stream: &mut Stream, identity: &Identity, whom: Option<NodeId
     stream.end();
 }
 
-fn ring(bell: &OwnedFd) {
+fn ring(bell: &Descriptor) {
     // Fails only if the count is at its limit: then it is ringing.
     let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
 }
 
-fn silence(bell: &OwnedFd) {
+fn silence(bell: &Descriptor) {
     // Nothing to read is no mistake.
     let _ = rustix::io::read(bell, &mut [0_u8; 8]);
 }

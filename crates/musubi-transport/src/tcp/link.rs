@@ -5,9 +5,9 @@
 //! large piece is next, else through a buffer that all links share.
 
 use std::io::{self, IoSlice};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use musubi_linux::descriptor::Descriptor;
 use musubi_linux::round_trip::round_trip_ns;
 use rustix::event::epoll;
 
@@ -92,7 +92,7 @@ pub(super) struct Link {
     pub(super) acknowledge_ns: u64,
     /// Until when a spinning caller looks at it, nanoseconds; 0 if it is not in that list.
     pub(super) hot_until_ns: u64,
-    epoll: Arc<OwnedFd>,
+    epoll: Arc<Descriptor>,
     stream: Option<Stream>,
     /// The last connection used TLS.
     encrypted: bool,
@@ -102,7 +102,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(peer: NodeId, session: Session, epoll: Arc<OwnedFd>) -> Link {
+    pub(super) fn new(peer: NodeId, session: Session, epoll: Arc<Descriptor>) -> Link {
         Link {
             peer,
             session,

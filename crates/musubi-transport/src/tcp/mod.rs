@@ -31,10 +31,10 @@ mod visit;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use musubi_linux::clock;
+use musubi_linux::descriptor::Descriptor;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 pub use door::{ACCEPT_NS, ACCEPTS_BURST, VISITS_MAX, VISITS_OF_ADDRESS_MAX};
@@ -69,7 +69,7 @@ const DOOR: u64 = CARRIER << 56 | u32::MAX as u64;
 pub struct TcpCarrier {
     us: Arc<Us>,
     ledger: Arc<Ledger>,
-    epoll: Arc<OwnedFd>,
+    epoll: Arc<Descriptor>,
     /// `None` once the node has left.
     door: Option<Door>,
     links: Vec<Link>,
@@ -118,7 +118,7 @@ impl TcpCarrier {
         topology: Arc<Topology>,
         me: NodeId,
         incarnation: u32,
-        epoll: Arc<OwnedFd>,
+        epoll: Arc<Descriptor>,
     ) -> Result<TcpCarrier, Error> {
         let tls = Tls::load(&topology, me)?;
         let listener = match topology.nodes.get(&me).and_then(|place| place.tcp.as_deref()) {
@@ -468,7 +468,7 @@ impl TcpCarrier {
 
 /// What keeps the links over TCP of node `me` from being opened, found by trying: for people whose node does not start.
 pub fn obstacle(topology: &Arc<Topology>, me: NodeId) -> Option<Error> {
-    let epoll = match epoll::create(epoll::CreateFlags::CLOEXEC) {
+    let epoll = match Descriptor::epoll() {
         Ok(epoll) => Arc::new(epoll),
         Err(error) => return Some(error.into()),
     };
@@ -481,7 +481,7 @@ fn is_final(reason: Reason) -> bool {
     matches!(reason, Garbage | Version | System | Plan | Recipient | UnknownNode | Identity)
 }
 
-fn listen(topology: &Topology, place: &str, has_keys: bool) -> Result<OwnedFd, Error> {
+fn listen(topology: &Topology, place: &str, has_keys: bool) -> Result<Descriptor, Error> {
     let addresses = names::resolve(place).map_err(|error| Error::Address(place.into(), error))?;
     let none = || std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
     let address = *addresses.first().ok_or_else(|| Error::Address(place.into(), none()))?;

@@ -5,8 +5,9 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
+use musubi_linux::descriptor::Descriptor;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
 
@@ -42,7 +43,7 @@ pub(super) enum Got {
 }
 
 /// A socket that takes connections to `address`.
-pub(super) fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
+pub(super) fn listen(address: SocketAddr) -> io::Result<Descriptor> {
     let socket = stream_socket(address)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     net::bind(&socket, &address)?;
@@ -51,7 +52,7 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
 }
 
 /// A socket that begins to connect to `address`; it is writable when that has succeeded or failed.
-pub(super) fn connect(address: SocketAddr) -> io::Result<OwnedFd> {
+pub(super) fn connect(address: SocketAddr) -> io::Result<Descriptor> {
     let socket = stream_socket(address)?;
     match net::connect(&socket, &address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
@@ -60,32 +61,37 @@ pub(super) fn connect(address: SocketAddr) -> io::Result<OwnedFd> {
 }
 
 /// The next connection, if one is there, and from where it comes.
-pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAddr)>> {
+pub(super) fn accept(listener: &Descriptor) -> io::Result<Option<(Descriptor, SocketAddr)>> {
     match net::acceptfrom_with(listener, FLAGS) {
         Ok((socket, Some(address))) => {
+            let socket = Descriptor::from(socket);
             sockopt::set_tcp_nodelay(&socket, true)?;
             Ok(Some((socket, SocketAddr::try_from(address)?)))
         }
-        Ok((_, None)) | Err(Errno::AGAIN) => Ok(None),
+        Ok((socket, None)) => {
+            drop(Descriptor::from(socket));
+            Ok(None)
+        }
+        Err(Errno::AGAIN) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
 /// How a connection attempt ended, once the socket is writable.
-pub(super) fn connected(socket: &OwnedFd) -> io::Result<()> {
+pub(super) fn connected(socket: &Descriptor) -> io::Result<()> {
     Ok(sockopt::socket_error(socket)??)
 }
 
 /// This side's and the other side's address.
-pub(super) fn addresses(socket: &OwnedFd) -> io::Result<(SocketAddr, SocketAddr)> {
+pub(super) fn addresses(socket: &Descriptor) -> io::Result<(SocketAddr, SocketAddr)> {
     let remote = net::getpeername(socket)?.ok_or(Errno::NOTCONN)?;
     Ok((SocketAddr::try_from(net::getsockname(socket)?)?, SocketAddr::try_from(remote)?))
 }
 
 /// Buffers are bounded before the connection stands, as the window that the peer is offered depends on them.
-fn stream_socket(address: SocketAddr) -> io::Result<OwnedFd> {
+fn stream_socket(address: SocketAddr) -> io::Result<Descriptor> {
     let family = if address.is_ipv4() { net::AddressFamily::INET } else { net::AddressFamily::INET6 };
-    let socket = net::socket_with(family, SocketType::STREAM, FLAGS, None)?;
+    let socket = Descriptor::from(net::socket_with(family, SocketType::STREAM, FLAGS, None)?);
     sockopt::set_tcp_nodelay(&socket, true)?;
     let within = address.ip().is_loopback();
     let (send_bytes, receive_bytes) = match within {
@@ -102,12 +108,12 @@ fn stream_socket(address: SocketAddr) -> io::Result<OwnedFd> {
 }
 
 /// Reads what is there.
-pub(super) fn receive(socket: &OwnedFd, into: &mut [u8]) -> io::Result<Got> {
+pub(super) fn receive(socket: &Descriptor, into: &mut [u8]) -> io::Result<Got> {
     got(net::recv(socket, into, RecvFlags::DONTWAIT).map(|(_, bytes)| bytes))
 }
 
 /// Reads what is there into several places, each filled before the next.
-pub(super) fn receive_parts(socket: &OwnedFd, parts: &mut [IoSliceMut<'_>]) -> io::Result<Got> {
+pub(super) fn receive_parts(socket: &Descriptor, parts: &mut [IoSliceMut<'_>]) -> io::Result<Got> {
     got(rustix::io::readv(socket, parts))
 }
 
@@ -136,6 +142,6 @@ pub(super) fn send(socket: impl AsFd, parts: &[IoSlice<'_>]) -> io::Result<usize
 }
 
 /// Says that nothing more is written. A connection that has ended already is no mistake.
-pub(super) fn end(socket: &OwnedFd) {
+pub(super) fn end(socket: &Descriptor) {
     let _ = net::shutdown(socket, Shutdown::Write);
 }

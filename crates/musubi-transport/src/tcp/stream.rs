@@ -5,8 +5,9 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
+use musubi_linux::descriptor::Descriptor;
 use rustls::Connection;
 
 use super::sockets::{self, Got, SLICES_MAX};
@@ -19,7 +20,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Stream {
-    socket: OwnedFd,
+    socket: Descriptor,
     tls: Option<Box<Layer>>,
 }
 
@@ -41,7 +42,7 @@ struct Layer {
 
 impl Stream {
     /// A connection as it is.
-    pub(super) fn plain(socket: OwnedFd) -> Stream {
+    pub(super) fn plain(socket: Descriptor) -> Stream {
         Stream { socket, tls: None }
     }
 
@@ -53,7 +54,7 @@ impl Stream {
     }
 
     /// For the two addresses, and for epoll.
-    pub(super) fn socket(&self) -> &OwnedFd {
+    pub(super) fn socket(&self) -> &Descriptor {
         &self.socket
     }
 
@@ -163,7 +164,7 @@ impl Layer {
     }
 
     /// Takes what has been decrypted; reads from the socket only if nothing has.
-    fn decrypted(&mut self, socket: &OwnedFd, into: &mut [u8]) -> io::Result<Got> {
+    fn decrypted(&mut self, socket: &Descriptor, into: &mut [u8]) -> io::Result<Got> {
         loop {
             match self.connection.reader().read(into) {
                 Ok(0) => return Ok(Got::End),
@@ -179,7 +180,7 @@ impl Layer {
     }
 
     /// Hands the connection what it takes of the bytes at hand; reads from the socket only if there are none.
-    fn read(&mut self, socket: &OwnedFd) -> io::Result<Got> {
+    fn read(&mut self, socket: &Descriptor) -> io::Result<Got> {
         if self.unread.is_empty() && self.aside {
             return Ok(Got::Nothing);
         }
@@ -203,7 +204,7 @@ impl Layer {
         Ok(Got::Bytes(taken))
     }
 
-    fn encrypt(&mut self, socket: &OwnedFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    fn encrypt(&mut self, socket: &Descriptor, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         self.write(socket)?;
         if self.is_behind() {
             return Ok(0);
@@ -214,7 +215,7 @@ impl Layer {
     }
 
     /// Writes records until the kernel takes no more.
-    fn write(&mut self, socket: &OwnedFd) -> io::Result<()> {
+    fn write(&mut self, socket: &Descriptor) -> io::Result<()> {
         loop {
             if self.written == self.outgoing.len() {
                 self.outgoing.clear();

@@ -1,11 +1,11 @@
 //! A node's links by shared memory, driven as a runtime drives them, with nothing above.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use musubi_linux::clock::now_ns;
+use musubi_linux::descriptor::Descriptor;
 use musubi_transport::NodeId;
 use musubi_transport::carrier::Carrier;
 use musubi_transport::frame::{Header, Kind};
@@ -19,7 +19,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Driver {
     pub carrier: ShmCarrier,
-    epoll: Arc<OwnedFd>,
+    epoll: Arc<Descriptor>,
     /// Nodes that were reported up while another was awaited.
     up: BTreeMap<NodeId, u32>,
 }
@@ -39,7 +39,7 @@ impl Driver {
     }
 
     pub fn try_open(topology: &Arc<Topology>, me: u32, incarnation: u32) -> Result<Driver, musubi_transport::Error> {
-        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
+        let epoll = Arc::new(Descriptor::epoll().unwrap());
         let carrier = ShmCarrier::open(Arc::clone(topology), node(me), incarnation, Arc::clone(&epoll))?;
         Ok(Driver { carrier, epoll, up: BTreeMap::new() })
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use musubi_core::lane::RECORD_BYTES_MAX;
 use musubi_linux::clock::now_ns;
+use musubi_linux::descriptor::Descriptor;
 use musubi_linux::node::{Dialed, Event, Link, Options, Presence, Source};
 use musubi_transport::EndpointId;
 use musubi_transport::engine::Sending;
@@ -13,7 +14,6 @@ use musubi_transport::links::{Loss, Report};
 use musubi_transport::runtime::{Deadline, Node, Options as RunOptions};
 use musubi_transport::shm::records::{self, SHAPE};
 use musubi_transport::topology::Topology;
-use rustix::event::epoll;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
@@ -42,7 +42,7 @@ fn stranger(system: &Arc<Topology>) -> Presence {
         incarnation: 5,
         shape: SHAPE,
         frames: VERSION,
-        epoll: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap()),
+        epoll: Arc::new(Descriptor::epoll().unwrap()),
         token: 1 << 56,
     };
     Presence::open(options).unwrap()

@@ -3,12 +3,12 @@
 #[path = "../loopback/mod.rs"]
 mod loopback;
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use loopback::own_address;
 use musubi_linux::clock::now_ns;
+use musubi_linux::descriptor::Descriptor;
 use musubi_transport::NodeId;
 use musubi_transport::carrier::Carrier;
 use musubi_transport::frame::{Header, Kind};
@@ -50,12 +50,12 @@ pub struct TestNode {
     pub me: NodeId,
     pub carrier: TcpCarrier,
     pub seen: Seen,
-    epoll: Arc<OwnedFd>,
+    epoll: Arc<Descriptor>,
 }
 
 impl TestNode {
     pub fn try_open(topology: &Arc<Topology>, me: NodeId, incarnation: u32) -> Result<TestNode, tcp::Error> {
-        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll instance"));
+        let epoll = Arc::new(Descriptor::epoll().expect("an epoll instance"));
         let carrier = TcpCarrier::open(Arc::clone(topology), me, incarnation, Arc::clone(&epoll))?;
         Ok(TestNode { me, carrier, seen: Seen::default(), epoll })
     }

@@ -1,0 +1,84 @@
+//! Descriptors that are closed, and files that are read, without the C library.
+//!
+//! What you may rely on: [`Descriptor`] is an [`OwnedFd`] but for its end.
+//!
+//! How it works: the system calls are made here. The C library's `close` and `read` are names that a program may use for
+//! functions of its own, which would then be called in their place; and a thread that is being cancelled (`pthread_cancel`)
+//! would end in them, in the middle of us.
+
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+
+/// Bytes of one read of a file.
+const READ_BYTES: usize = 16 * 1024;
+
+/// An open descriptor, closed when it is dropped.
+#[derive(Debug)]
+pub struct Descriptor(ManuallyDrop<OwnedFd>);
+
+impl Descriptor {
+    /// An event descriptor that nobody has rung yet and that never waits.
+    ///
+    /// # Errors
+    /// If the process or the system has none left.
+    pub fn event() -> Result<Descriptor, Errno> {
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(Descriptor::from)
+    }
+
+    /// One that watches others.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn epoll() -> Result<Descriptor, Errno> {
+        epoll::create(epoll::CreateFlags::CLOEXEC).map(Descriptor::from)
+    }
+}
+
+/// What is in a file, or at least as many bytes of it.
+///
+/// # Errors
+/// If it cannot be opened or read.
+pub fn read_file(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Errno> {
+    let file = Descriptor::from(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
+    let mut bytes = Vec::new();
+    while bytes.len() < bytes_max {
+        bytes.reserve(READ_BYTES);
+        match rustix::io::read(&file, spare_capacity(&mut bytes)) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => (),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}
+
+impl From<OwnedFd> for Descriptor {
+    fn from(fd: OwnedFd) -> Descriptor {
+        Descriptor(ManuallyDrop::new(fd))
+    }
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, open, and nobody uses it any more: what borrows it cannot outlive us.
+        unsafe { rustix::io::close(self.0.as_raw_fd()) };
+    }
+}
