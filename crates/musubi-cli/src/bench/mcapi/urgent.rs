@@ -1,8 +1,8 @@
 //! An urgent message each millisecond, while a bulk channel saturates the same TCP link.
 //!
 //! What you may rely on: a latency is from before the call that sends until after the call that receives, in two
-//! processes on one clock. The load is a thread of its own at either end, on the same nodes, so on the same link. Threads of
-//! urgent messages have real-time priority, without load too, where the system permits it; the load's have not.
+//! processes on one clock. The load is a thread of its own at either end, on the same nodes, so on the same link. All of
+//! them have real-time priority where the system permits it, the urgent ones, also without load, a higher one.
 //!
 //! How it works: three conditions, one after the other, each with nodes of its own: without load, with load, and with
 //! load on a link that knows no priorities. The receiver sends its samples home in messages when it is over.
@@ -35,8 +35,9 @@ pub(super) const NAMES: [&str; 5] = [
 const URGENT_BYTES: usize = 64;
 const URGENT_EVERY_NS: u64 = 1_000_000;
 const URGENT: u32 = 0;
-/// `SCHED_FIFO` priority of the threads that send and receive urgent messages.
-const PRIORITY: u8 = 10;
+/// `SCHED_FIFO` priorities of the threads that send and receive urgent messages, and of those that carry the load.
+const URGENT_FIFO: u8 = 10;
+const BULK_FIFO: u8 = 1;
 /// Bytes of a bulk packet, and its priority.
 const BULK_BYTES: usize = 256 << 10;
 const BULK: u32 = 3;
@@ -86,7 +87,7 @@ fn condition(pair: &Pair, settings: &Settings, load: bool, priorities: bool) -> 
         let began_ns = now_ns();
         let bulk = load.then(|| scope.spawn(|| carry(end, &over)));
         let samples = scope.spawn(|| {
-            take_priority();
+            take_priority(URGENT_FIFO);
             if sends { send(&urgent, count) } else { receive(&urgent, count) }
         });
         let samples = samples.join();
@@ -101,16 +102,18 @@ fn condition(pair: &Pair, settings: &Settings, load: bool, priorities: bool) -> 
     })
 }
 
-/// What is urgent runs before what is not, as it would in a product: else the load's thread, which is told by the same frames,
-/// may take the processor from a thread that has its message in hand, for as long as the scheduler thinks fair.
-fn take_priority() {
-    if let Err(error) = realtime::set_fifo_priority(PRIORITY) {
-        eprintln!("note: urgent messages without real-time priority: {error}");
+/// What is urgent runs before what is not, and both before other programs, as they would in a product. Else the load's thread,
+/// which is told by the same frames, may take the processor from a thread that has its message in hand, for as long as the
+/// scheduler thinks fair; or another program from a thread that has the node's lock.
+fn take_priority(priority: u8) {
+    if let Err(error) = realtime::set_fifo_priority(priority) {
+        eprintln!("note: no real-time priority {priority} for a thread beside bulk: {error}");
     }
 }
 
 /// Bytes that went through until it was over.
 fn carry(end: End, over: &AtomicBool) -> anyhow::Result<u64> {
+    take_priority(BULK_FIFO);
     match end {
         End::Sending(tx) => push(&tx, over),
         End::Receiving(rx) => pull(&rx, over),
