@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use musubi_transport::runtime::Deadline;
 
+use super::cancellation::uncancelled;
 use super::node::living;
 
 /// Longest that exiting waits for peers.
@@ -22,7 +23,7 @@ const EXIT_TIME: Duration = Duration::from_millis(250);
 pub(crate) fn deliver_at_exit() {
     extern "C" fn at_exit() {
         let deadline = Deadline::after(EXIT_TIME);
-        living().iter().for_each(|bound| bound.node.deliver(deadline));
+        uncancelled(|| living().iter().for_each(|bound| bound.node.deliver(deadline)));
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

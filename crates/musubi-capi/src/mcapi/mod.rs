@@ -9,6 +9,7 @@
 //!
 //! What it does not do: know shared memory from TCP.
 
+mod cancellation;
 mod channels;
 mod display;
 mod endpoints;

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_void};
 use musubi_transport::limits::{DOMAIN_MAX, NODE_MAX, PORT_MAX};
 use musubi_transport::runtime::Node;
 
+use super::cancellation::uncancelled;
 use super::endpoints::{attribute, put};
 use super::give::{export, given};
 use super::node::{bound, finalize, initialize};
@@ -125,14 +126,14 @@ export! {
         given(mcapi_info)?;
         // SAFETY: the caller's promise.
         unsafe { check(mcapi_node_attributes) }?;
-        let info = initialize(domain_id, node_id, Info::of)?;
+        let info = uncancelled(|| initialize(domain_id, node_id, Info::of))?;
         // SAFETY: the caller's promise, and it is not NULL.
         unsafe { mcapi_info.write(info) };
         Ok(())
     }
 
     /// Ends the node.
-    fn mcapi_finalize(); { finalize() }
+    fn mcapi_finalize(); { uncancelled(finalize) }
 
     /// The node's domain.
     fn mcapi_domain_id_get() -> u32, else INVALID; { bound(|bound| Ok(bound.node.id().domain())) }

@@ -266,6 +266,39 @@ static void names(void)
     mcapi_set_debug_level(0);
 }
 
+static int ended_first;
+
+static void *is_being_cancelled(void *unused)
+{
+    mcapi_status_t st;
+    mcapi_endpoint_t endpoint;
+    char byte = 7;
+    size_t size;
+    (void)unused;
+    pthread_cancel(pthread_self());
+    initialize(NODE_A);
+    OK(endpoint = mcapi_endpoint_create(1, &st));
+    OK(mcapi_msg_send(endpoint, endpoint, &byte, 1, 0, &st));
+    OK(mcapi_msg_recv(endpoint, &byte, 1, &size, &st));
+    mcapi_endpoint_get(DOMAIN, NODE_NEVER, 1, 50, &st);
+    WANT(st == MCAPI_TIMEOUT);
+    finalize();
+    ended_first = 1;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* A thread that is being cancelled comes out of the library first: no call is a cancellation point. */
+static void cancelled_thread(void)
+{
+    mcapi_status_t st = 0;
+    pthread_t thread;
+    void *how;
+    WANT(pthread_create(&thread, NULL, is_being_cancelled, NULL) == 0);
+    WANT(pthread_join(thread, &how) == 0);
+    WANT(how == PTHREAD_CANCELED && ended_first);
+}
+
 int main(void)
 {
     names();
@@ -280,5 +313,6 @@ int main(void)
     without_a_node();
     again_and_again();
     null_statuses();
+    cancelled_thread();
     return 0;
 }
