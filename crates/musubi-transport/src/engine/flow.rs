@@ -58,8 +58,6 @@ pub(super) struct Intake {
     pub arrived: u32,
     pub taken: u32,
     pub told: u32,
-    /// Unread messages of earlier links.
-    pub left_over: u32,
     /// Gets of the endpoint that this peer has not released.
     pub gets: u32,
 }

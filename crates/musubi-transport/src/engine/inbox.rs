@@ -1,8 +1,8 @@
 //! The receiving side of messages: queues, waiting requests, credit that goes back.
 //!
 //! What you may rely on: the most urgent message is taken first, of those the oldest; requests that wait are served in
-//! their order before anything is queued. What a node that died has sent stays, at most [`LEFT_OVER_MAX`] messages of it at
-//! one endpoint.
+//! their order before anything is queued. What came over links that have ended stays, at most [`LEFT_OVER_BYTES_MAX`] of a node at
+//! one endpoint; its oldest goes first, and is counted.
 //!
 //! How it works: a block of a link is kept only by the first message in a queue, and only while the link has blocks
 //! enough; others are copied out, so that an endpoint that does not read holds nothing that others need.
@@ -13,12 +13,15 @@ use super::requests::Doing;
 use super::table::{Endpoint, Queued};
 use super::{Engine, Message, Outcome, RequestId};
 use crate::frame::{Header, Kind};
-use crate::limits::MESSAGE_CREDIT;
+use crate::limits::{MESSAGE_BYTES_MAX, MESSAGE_CREDIT};
 use crate::links::{Block, Links, Payload, Sent, Short};
 use crate::{EndpointId, Error, NodeId};
 
-/// Most unread messages of earlier links with a node that one endpoint keeps.
-pub const LEFT_OVER_MAX: u32 = MESSAGE_CREDIT;
+/// What an unread message of an earlier link counts for, beside its bytes.
+pub const LEFT_OVER_COST: usize = 1024;
+/// Most that one endpoint keeps of unread messages of earlier links with a node. By bytes, because each of them was confirmed
+/// to its sender: small ones outlast many cuts, and large ones of one link always stay.
+pub const LEFT_OVER_BYTES_MAX: usize = MESSAGE_CREDIT as usize * (MESSAGE_BYTES_MAX + LEFT_OVER_COST);
 /// A sender without credit is told of less than half of it after this time at the latest. It has filled the endpoint's queue,
 /// so that the receiver does not run dry meanwhile.
 const OWING_NS: u64 = 100_000;
@@ -189,10 +192,8 @@ impl<B: Block> Engine<B> {
         let Some(epoch) = queued.epoch else { return };
         let Some(place) = self.peers.find(queued.message.from.node()) else { return };
         if self.peers.at(place).epoch == epoch {
-            return self.one_taken(place, at, links);
+            self.one_taken(place, at, links);
         }
-        let intake = self.intake(place, at);
-        intake.left_over = intake.left_over.saturating_sub(1);
     }
 
     /// A message of the present link was taken.
@@ -288,34 +289,48 @@ impl<B: Block> Engine<B> {
         for slot in 0..self.peers.at(place).intakes.len() {
             let intake = &mut self.peers.at(place).intakes[slot];
             let gets = core::mem::take(&mut intake.gets);
-            intake.left_over += intake.arrived.wrapping_sub(intake.taken);
+            let unread = intake.arrived != intake.taken;
             (intake.arrived, intake.taken, intake.told) = (0, 0, 0);
-            let too_many = intake.left_over.saturating_sub(LEFT_OVER_MAX);
-            intake.left_over -= too_many;
             let generation = intake.generation;
             let Some(id) = self.endpoints.in_slot(slot as u16).map(|e| e.id).filter(|id| id.generation() == generation)
             else {
                 continue;
             };
             self.gets_gone(id, gets);
-            self.drop_left_over(place, id, too_many);
+            if unread {
+                self.drop_left_over(place, id);
+            }
         }
     }
 
-    fn drop_left_over(&mut self, place: u16, at: EndpointId, mut count: u32) {
+    /// Drops what is too much of a node's unread messages: the least urgent, of those the oldest.
+    fn drop_left_over(&mut self, place: u16, at: EndpointId) {
         let node = self.peers.at(place).node;
         let Some(endpoint) = self.endpoints.get_mut(at) else { return };
+        let theirs = |queued: &&Queued<B>| queued.message.from.node() == node;
+        let left_over: usize = endpoint.queues.iter().flatten().filter(theirs).map(Queued::cost).sum();
+        let mut too_much = left_over.saturating_sub(LEFT_OVER_BYTES_MAX);
         for queue in endpoint.queues.iter_mut().rev() {
+            if too_much == 0 {
+                return;
+            }
             queue.retain(|queued| {
-                let goes = count > 0 && queued.message.from.node() == node;
+                let goes = too_much > 0 && theirs(&queued);
                 if goes {
-                    count -= 1;
+                    too_much = too_much.saturating_sub(queued.cost());
                     endpoint.queued -= 1;
                     self.counters.left_over_dropped += 1;
                 }
                 !goes
             });
         }
+    }
+}
+
+impl<B: Block> Queued<B> {
+    /// What it counts for once its link has ended.
+    fn cost(&self) -> usize {
+        LEFT_OVER_COST + self.message.payload.len()
     }
 }
 

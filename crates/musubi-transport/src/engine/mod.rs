@@ -47,7 +47,7 @@ mod tests;
 
 pub use asking::PING_BYTES_MAX;
 pub use attributes::{check_new_node_attribute, endpoint_status, endpoint_type};
-pub use inbox::LEFT_OVER_MAX;
+pub use inbox::{LEFT_OVER_BYTES_MAX, LEFT_OVER_COST};
 pub use messages::SEND_BUFFERS;
 pub use packets::QUEUED_PACKET_BYTES_MAX;
 pub use peers::{OUTBOX_BYTES_MAX, OUTBOX_FRAMES_MAX, PeerCounters, QUESTIONS_MAX};

@@ -5,6 +5,7 @@
 //! confirm, some deliver at once; endpoints are deleted and created anew. In the end everything is let through and read.
 
 use super::*;
+use crate::engine::{LEFT_OVER_BYTES_MAX, LEFT_OVER_COST};
 use crate::limits::MESSAGE_CREDIT;
 
 const NODES: usize = 3;
@@ -272,7 +273,7 @@ impl Play {
         for (at, own) in self.endpoints.iter().enumerate() {
             for endpoint in own {
                 let queued = self.world.engines[at].messages_available(*endpoint).unwrap();
-                let most = NODES * (MESSAGE_CREDIT + crate::engine::LEFT_OVER_MAX) as usize;
+                let most = NODES * (MESSAGE_CREDIT as usize + LEFT_OVER_BYTES_MAX / LEFT_OVER_COST);
                 assert!(queued <= most, "{queued} messages");
             }
         }

@@ -1,7 +1,7 @@
 //! Nodes that are absent, die, are cut off, return, leave.
 
 use super::*;
-use crate::engine::LEFT_OVER_MAX;
+use crate::engine::{LEFT_OVER_BYTES_MAX, LEFT_OVER_COST};
 use crate::limits::MESSAGE_CREDIT;
 
 fn ended(world: &mut World, at: usize, request: RequestId) -> Option<Result<(), Error>> {
@@ -112,13 +112,12 @@ fn a_dead_node_takes_and_drops_and_a_cut_one_is_tried_for() {
     assert_eq!(world.send(0, a, b, &[]), Err(Error::Transmission));
 }
 
-#[test]
-fn credit_begins_anew_with_each_link() {
-    let mut world = World::linked(2, false);
-    let (a, b) = (world.create(0, 5), world.create(1, 5));
-    for round in 0..10 {
+/// Fills the credit for `b` with messages of so many bytes that begin with the round's number, and cuts the link, again and
+/// again.
+fn send_and_cut(world: &mut World, a: EndpointId, b: EndpointId, rounds: u8, bytes: usize) {
+    for round in 0..rounds {
         let mut sent = 0;
-        while world.send(0, a, b, &[round]) == Ok(Sending::Done) {
+        while world.send(0, a, b, &std::vec![round; bytes]) == Ok(Sending::Done) {
             sent += 1;
         }
         assert_eq!(sent, MESSAGE_CREDIT);
@@ -126,18 +125,38 @@ fn credit_begins_anew_with_each_link() {
         world.cut(0, 1, Loss::Cut);
         world.link(0, 1, false);
     }
-    let unread = world.engines[1].messages_available(b).unwrap() as u32;
-    assert_eq!(unread, LEFT_OVER_MAX, "what earlier links left is bounded");
-    assert_eq!(world.engines[1].counters().left_over_dropped, u64::from(10 * MESSAGE_CREDIT - LEFT_OVER_MAX));
-    for at in 0..unread {
-        let oldest = 10 - LEFT_OVER_MAX / MESSAGE_CREDIT;
-        assert_eq!(world.read(1, b), Some(std::vec![(oldest + at / MESSAGE_CREDIT) as u8]), "the newest stay");
+}
+
+#[test]
+fn credit_begins_anew_with_each_link_and_no_message_is_lost_by_it() {
+    let mut world = World::linked(2, false);
+    let (a, b) = (world.create(0, 5), world.create(1, 5));
+    send_and_cut(&mut world, a, b, 10, 1);
+    for at in 0..10 * MESSAGE_CREDIT {
+        assert_eq!(world.read(1, b), Some(std::vec![(at / MESSAGE_CREDIT) as u8]));
     }
+    assert_eq!(world.engines[1].counters().left_over_dropped, 0);
     world.run();
     assert_eq!(world.send(0, a, b, &[1]), Ok(Sending::Done));
     world.run();
     assert_eq!(world.read(1, b), Some(std::vec![1]));
     assert_eq!(world.engines[1].counters().overruns, 0);
+}
+
+#[test]
+fn what_earlier_links_left_is_bounded_in_bytes_and_the_newest_stay() {
+    let mut world = World::linked(2, false);
+    let (a, b) = (world.create(0, 5), world.create(1, 5));
+    let bytes = 5 * LEFT_OVER_COST;
+    send_and_cut(&mut world, a, b, 20, bytes);
+    let stay = (LEFT_OVER_BYTES_MAX / (bytes + LEFT_OVER_COST)) as u32;
+    let dropped = 20 * MESSAGE_CREDIT - stay;
+    assert_eq!(world.engines[1].messages_available(b).unwrap() as u32, stay);
+    assert_eq!(world.engines[1].counters().left_over_dropped, u64::from(dropped));
+    for at in dropped..20 * MESSAGE_CREDIT {
+        assert_eq!(world.read(1, b), Some(std::vec![(at / MESSAGE_CREDIT) as u8; bytes]), "the newest stay");
+    }
+    assert_eq!(world.read(1, b), None);
 }
 
 #[test]
