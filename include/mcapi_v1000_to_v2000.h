@@ -4,7 +4,8 @@
  * alone). Nodes of version 1 live in domain 0.
  *
  * mcapi_wait() and mcapi_wait_any() take the timeout and the status in the order of either version: which one it is,
- * their types tell. */
+ * their types tell. A function of _i that has begun says MCAPI_SUCCESS, as in version 1, also if it has yet to complete
+ * (MCAPI_PENDING in version 2). */
 #ifndef MCAPI_V1000_TO_V2000_H
 #define MCAPI_V1000_TO_V2000_H
 
@@ -51,11 +52,62 @@ MCAPI_1000_INLINE MCAPI_1000_UNUSED mcapi_endpoint_t mcapi_1000_endpoint_get(mca
         mcapi_status);
 }
 
-MCAPI_1000_INLINE MCAPI_1000_UNUSED void mcapi_1000_endpoint_get_i(mcapi_node_t node_id, mcapi_port_t port_id,
-    mcapi_endpoint_t *endpoint, mcapi_request_t *request, mcapi_status_t *mcapi_status)
-{
-    mcapi_endpoint_get_i(MCAPI_1000_DOMAIN, node_id, port_id, endpoint, request, mcapi_status);
-}
+/* What has begun has succeeded. */
+#define MCAPI_1000_BEGINS(name, function, parameters, arguments)      \
+    MCAPI_1000_INLINE MCAPI_1000_UNUSED void name parameters          \
+    {                                                                 \
+        (function) arguments;                                         \
+        if (mcapi_status != NULL && *mcapi_status == MCAPI_PENDING)   \
+            *mcapi_status = MCAPI_SUCCESS;                            \
+    }
+
+MCAPI_1000_BEGINS(mcapi_1000_endpoint_get_i, mcapi_endpoint_get_i,
+    (mcapi_node_t node_id, mcapi_port_t port_id, mcapi_endpoint_t *endpoint, mcapi_request_t *request,
+        mcapi_status_t *mcapi_status),
+    (MCAPI_1000_DOMAIN, node_id, port_id, endpoint, request, mcapi_status))
+
+MCAPI_1000_BEGINS(mcapi_1000_msg_send_i, mcapi_msg_send_i,
+    (mcapi_endpoint_t send_endpoint, mcapi_endpoint_t receive_endpoint, const void *buffer, size_t buffer_size,
+        mcapi_priority_t priority, mcapi_request_t *request, mcapi_status_t *mcapi_status),
+    (send_endpoint, receive_endpoint, buffer, buffer_size, priority, request, mcapi_status))
+
+MCAPI_1000_BEGINS(mcapi_1000_msg_recv_i, mcapi_msg_recv_i,
+    (mcapi_endpoint_t receive_endpoint, void *buffer, size_t buffer_size, mcapi_request_t *request,
+        mcapi_status_t *mcapi_status),
+    (receive_endpoint, buffer, buffer_size, request, mcapi_status))
+
+MCAPI_1000_BEGINS(mcapi_1000_pktchan_send_i, mcapi_pktchan_send_i,
+    (mcapi_pktchan_send_hndl_t send_handle, const void *buffer, size_t size, mcapi_request_t *request,
+        mcapi_status_t *mcapi_status),
+    (send_handle, buffer, size, request, mcapi_status))
+
+MCAPI_1000_BEGINS(mcapi_1000_pktchan_recv_i, mcapi_pktchan_recv_i,
+    (mcapi_pktchan_recv_hndl_t receive_handle, void **buffer, mcapi_request_t *request, mcapi_status_t *mcapi_status),
+    (receive_handle, buffer, request, mcapi_status))
+
+/* Of both kinds of channels. */
+#define MCAPI_1000_CHANNELS(kind)                                                                                  \
+    MCAPI_1000_BEGINS(mcapi_1000_##kind##_connect_i, mcapi_##kind##_connect_i,                                     \
+        (mcapi_endpoint_t send_endpoint, mcapi_endpoint_t receive_endpoint, mcapi_request_t *request,              \
+            mcapi_status_t *mcapi_status),                                                                         \
+        (send_endpoint, receive_endpoint, request, mcapi_status))                                                  \
+    MCAPI_1000_BEGINS(mcapi_1000_##kind##_recv_open_i, mcapi_##kind##_recv_open_i,                                 \
+        (mcapi_##kind##_recv_hndl_t *receive_handle, mcapi_endpoint_t receive_endpoint, mcapi_request_t *request,  \
+            mcapi_status_t *mcapi_status),                                                                         \
+        (receive_handle, receive_endpoint, request, mcapi_status))                                                 \
+    MCAPI_1000_BEGINS(mcapi_1000_##kind##_send_open_i, mcapi_##kind##_send_open_i,                                 \
+        (mcapi_##kind##_send_hndl_t *send_handle, mcapi_endpoint_t send_endpoint, mcapi_request_t *request,        \
+            mcapi_status_t *mcapi_status),                                                                         \
+        (send_handle, send_endpoint, request, mcapi_status))                                                       \
+    MCAPI_1000_BEGINS(mcapi_1000_##kind##_recv_close_i, mcapi_##kind##_recv_close_i,                               \
+        (mcapi_##kind##_recv_hndl_t receive_handle, mcapi_request_t *request, mcapi_status_t *mcapi_status),       \
+        (receive_handle, request, mcapi_status))                                                                   \
+    MCAPI_1000_BEGINS(mcapi_1000_##kind##_send_close_i, mcapi_##kind##_send_close_i,                               \
+        (mcapi_##kind##_send_hndl_t send_handle, mcapi_request_t *request, mcapi_status_t *mcapi_status),          \
+        (send_handle, request, mcapi_status))
+
+MCAPI_1000_CHANNELS(pktchan)
+MCAPI_1000_CHANNELS(sclchan)
 
 /* Waiting, in either order. */
 #if defined(__cplusplus)
@@ -102,15 +154,23 @@ extern "C" {
 #define mcapi_delete_endpoint mcapi_endpoint_delete
 #define mcapi_get_endpoint_attribute mcapi_endpoint_get_attribute
 #define mcapi_set_endpoint_attribute mcapi_endpoint_set_attribute
-#define mcapi_connect_pktchan_i mcapi_pktchan_connect_i
-#define mcapi_open_pktchan_recv_i mcapi_pktchan_recv_open_i
-#define mcapi_open_pktchan_send_i mcapi_pktchan_send_open_i
-#define mcapi_packetchan_recv_close_i mcapi_pktchan_recv_close_i
-#define mcapi_packetchan_send_close_i mcapi_pktchan_send_close_i
+#define mcapi_msg_send_i mcapi_1000_msg_send_i
+#define mcapi_msg_recv_i mcapi_1000_msg_recv_i
+#define mcapi_connect_pktchan_i mcapi_1000_pktchan_connect_i
+#define mcapi_open_pktchan_recv_i mcapi_1000_pktchan_recv_open_i
+#define mcapi_open_pktchan_send_i mcapi_1000_pktchan_send_open_i
+#define mcapi_pktchan_send_i mcapi_1000_pktchan_send_i
+#define mcapi_pktchan_recv_i mcapi_1000_pktchan_recv_i
+#define mcapi_packetchan_recv_close_i mcapi_1000_pktchan_recv_close_i
+#define mcapi_packetchan_send_close_i mcapi_1000_pktchan_send_close_i
+#define mcapi_pktchan_recv_close_i mcapi_1000_pktchan_recv_close_i
+#define mcapi_pktchan_send_close_i mcapi_1000_pktchan_send_close_i
 #define mcapi_pktchan_free mcapi_pktchan_release
-#define mcapi_connect_sclchan_i mcapi_sclchan_connect_i
-#define mcapi_open_sclchan_recv_i mcapi_sclchan_recv_open_i
-#define mcapi_open_sclchan_send_i mcapi_sclchan_send_open_i
+#define mcapi_connect_sclchan_i mcapi_1000_sclchan_connect_i
+#define mcapi_open_sclchan_recv_i mcapi_1000_sclchan_recv_open_i
+#define mcapi_open_sclchan_send_i mcapi_1000_sclchan_send_open_i
+#define mcapi_sclchan_recv_close_i mcapi_1000_sclchan_recv_close_i
+#define mcapi_sclchan_send_close_i mcapi_1000_sclchan_send_close_i
 
 /* Statuses. */
 #define MCAPI_INCOMPLETE MCAPI_PENDING
