@@ -246,6 +246,11 @@ impl Requests {
         }
     }
 
+    /// Whether a pending request sends.
+    pub(crate) fn sends(&mut self, number: u32) -> bool {
+        matches!(self.slot(number), Some(Slot { state: State::Pending { goes: Goes::Sent { .. }, .. }, .. }))
+    }
+
     /// A pending request was cancelled.
     pub(crate) fn cancel(&mut self, number: u32) {
         if let Some(slot) = self.slot(number) {

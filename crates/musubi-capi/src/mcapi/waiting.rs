@@ -269,6 +269,14 @@ export! {
             let number = unsafe { request.read() };
             bound.with(|engine, hub| {
                 let mut requests = bound.requests();
+                if requests.sends(number) {
+                    // What was sent is the receiver's: there is nothing left to lose, whichever way it went.
+                    // SAFETY: as in `settle`.
+                    let seen = unsafe { requests.settle(number, engine, &mut bound.held()) };
+                    if matches!(seen, Some(Seen::Done { result, .. }) if result.status != Status::Success) {
+                        return Err(Error::RequestInvalid);
+                    }
+                }
                 match requests.engines(number) {
                     Some(pending) => {
                         engine.cancel(pending, hub)?;

@@ -142,6 +142,33 @@ static void stale(int me)
     meet();
 }
 
+/* A send that has succeeded can be cancelled, whichever way it went: it is released, and what was sent stays. */
+static void cancelled_too_late(int me)
+{
+    mcapi_status_t st;
+    mcapi_request_t request;
+    mcapi_endpoint_t at = 0;
+    if (me == 1)
+        OK(at = mcapi_endpoint_create(LATE, &st));
+    else
+        at = get(NODE_B, LATE);
+    meet();
+    if (me == 0) {
+        mcapi_msg_send_i(mine, at, "first", 5, 0, &request, &st);
+        /* Behind it: so the first has arrived too. */
+        OK(mcapi_msg_send(mine, at, "second", 6, 0, &st));
+        OK(mcapi_cancel(&request, &st));
+        mcapi_cancel(&request, &st);
+        WANT(st == MCAPI_ERR_REQUEST_INVALID);
+    }
+    meet();
+    if (me == 1) {
+        WANT(mcapi_msg_available(at, &st) == 2);
+        OK(mcapi_endpoint_delete(at, &st));
+    }
+    meet();
+}
+
 static void wait_for_messages(mcapi_uint_t count)
 {
     mcapi_status_t st = 0;
@@ -310,6 +337,7 @@ static void role(int me)
     of_others(me);
     gets(me);
     stale(me);
+    cancelled_too_late(me);
     counted(me);
     for (int round = 0; round < 20; round++)
         priorities(me, round % 2);
