@@ -116,6 +116,27 @@ fn a_description_that_cannot_be_used_starts_no_node() {
     start(&program("initfailed"), "", std::path::Path::new("/nowhere/at/all.toml")).succeed();
 }
 
+/// 192.0.2.1 is nobody's address (RFC 5737).
+#[test]
+fn why_a_node_does_not_start_is_said_from_debug_level_1_on() {
+    let why = |name: &str, network: &str, at: &str| {
+        let text = format!(
+            "[system]\nname = \"{name}\"\n[network]\n{network}\n[[node]]\ndomain = 1\nnode = 1\nat = \"{at}\"\n"
+        );
+        let other = "[[node]]\ndomain = 1\nnode = 2\n";
+        let system = programs::directory().join(format!("{name}.toml"));
+        std::fs::write(&system, text + other).unwrap();
+        let ended = std::process::Command::new(program("initfailed")).env("MUSUBI_SYSTEM", &system).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(ended.status.success(), "{said}");
+        said
+    };
+    let elsewhere = why("elsewhere", "insecure = true", "tcp://192.0.2.1:7400");
+    assert!(elsewhere.contains("node 1:1 does not start: listening at 192.0.2.1:7400: "), "{elsewhere}");
+    let keyless = why("keyless", "keys = \"nowhere\"", "tcp://192.0.2.1:7400");
+    assert!(keyless.contains("node 1:1 does not start: ") && keyless.contains("nowhere/ca.crt"), "{keyless}");
+}
+
 /// Without a description every node is on this machine.
 #[test]
 fn without_a_description_nodes_meet_in_shared_memory() {

@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock, TryLockError}
 
 use musubi_transport::engine::Engine;
 use musubi_transport::runtime::{Block, Deadline, Hub, Node, Options};
+use musubi_transport::tcp::{self, TcpCarrier};
+use musubi_transport::topology::Topology;
 use musubi_transport::{Error, NodeId};
 
 use super::exit::deliver_at_exit;
@@ -257,7 +259,11 @@ fn start(id: NodeId) -> Result<Bound, Status> {
         Status::NodeInitFailed
     })?;
     clear_vacant(id)?;
-    let node = Node::start(Arc::new(topology), id, Options::default())?;
+    let topology = Arc::new(topology);
+    let started = Node::start(Arc::clone(&topology), id, Options::default());
+    let node = started.inspect_err(|&error| {
+        super::display::say(1, || format!("node {id} does not start: {}", why_not(&topology, id, error)));
+    })?;
     Ok(Bound {
         node,
         requests: Mutex::default(),
@@ -267,6 +273,12 @@ fn start(id: NodeId) -> Result<Bound, Status> {
         forks: FORKS.load(Ordering::Relaxed),
         orphaned: AtomicBool::new(false),
     })
+}
+
+/// Why a node does not start; where its links over TCP are in the way, what exactly.
+fn why_not(topology: &Arc<Topology>, id: NodeId, error: Error) -> String {
+    let obstacle = if TcpCarrier::is_needed(topology, id) { tcp::obstacle(topology, id) } else { None };
+    obstacle.map_or_else(|| error.to_string(), |obstacle| obstacle.to_string())
 }
 
 /// Ends a node of this number whose thread has gone.
