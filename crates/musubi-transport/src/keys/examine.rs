@@ -41,7 +41,7 @@ pub fn examine(certificate: &Path, authority: &Path) -> Result<Examined, Error> 
         _ => None,
     };
     let validity = begin.zip(end).map(|(from, until)| Validity { from: system_time(from), until: system_time(until) });
-    let good = verify(&certificate, &authority, UnixTime::now()).map_err(|error| error.to_string());
+    let good = verify(&certificate, &authority, UnixTime::now()).map_err(|error| explained(&error));
     Ok(Examined { identity: certificate_identity(&certificate), validity, good })
 }
 
@@ -60,6 +60,17 @@ fn verify(
     let certificate = webpki::EndEntityCert::try_from(certificate)?;
     let usage = webpki::KeyUsage::server_auth();
     certificate.verify_for_usage(webpki::ALL_VERIFICATION_ALGS, &anchors, &[], time, usage, None, None).map(|_| ())
+}
+
+/// In words of people: the library's own are its source's.
+fn explained(error: &webpki::Error) -> String {
+    use webpki::Error;
+    match error {
+        Error::CertExpired { .. } => "it has expired".to_owned(),
+        Error::CertNotValidYet { .. } => "it is not valid yet; is the clock right?".to_owned(),
+        Error::UnknownIssuer | Error::InvalidSignatureForPublicKey => "another authority issued it".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 fn system_time(time: UnixTime) -> SystemTime {
@@ -88,9 +99,14 @@ mod tests {
         let expired = examine(&files.certificate, &ours.path().join(AUTHORITY_CERTIFICATE)).unwrap();
         assert_eq!(expired.identity, Some(Identity { system: "plant".into(), node }));
         assert_eq!(expired.validity, Some(past));
-        assert!(expired.good.is_err());
+        assert_eq!(expired.good, Err("it has expired".into()));
+        let future = Validity { from: now + day, until: now + 2 * day };
+        authority.issue(node, &files, future, true).unwrap();
+        let early = examine(&files.certificate, &ours.path().join(AUTHORITY_CERTIFICATE)).unwrap();
+        assert_eq!(early.good, Err("it is not valid yet; is the clock right?".into()));
         authority.issue(node, &files, Validity::days(1), true).unwrap();
         assert_eq!(examine(&files.certificate, &ours.path().join(AUTHORITY_CERTIFICATE)).unwrap().good, Ok(()));
-        assert!(examine(&files.certificate, &theirs.path().join(AUTHORITY_CERTIFICATE)).unwrap().good.is_err());
+        let foreign = examine(&files.certificate, &theirs.path().join(AUTHORITY_CERTIFICATE)).unwrap();
+        assert_eq!(foreign.good, Err("another authority issued it".into()));
     }
 }
