@@ -83,6 +83,20 @@ fn a_running_node_answers_and_another_does_not() {
 }
 
 #[test]
+fn what_is_in_the_way_of_a_ping_is_said() {
+    let system = System::new("cli-obstacle", "\"tcp://PLACE\"");
+    let said = |command: &mut Command| text(&expect(command, 1).stdout);
+    let absent = said(&mut system.command(&["ping", "absent", "-c", "1"]));
+    assert!(absent.contains("nobody answers there") && absent.contains("refused"), "{absent}");
+    let _control = system.node(1);
+    let differs = system.directory.path().join("differs.toml");
+    let description = std::fs::read_to_string(system.path()).unwrap() + "[network]\nresume = \"7 s\"\n";
+    std::fs::write(&differs, description).unwrap();
+    let refused = said(&mut system.command(&["ping", "control", "-c", "1", "--system", differs.to_str().unwrap()]));
+    assert!(refused.contains("node 0:1 refuses: has another description of the system"), "{refused}");
+}
+
+#[test]
 fn an_interrupted_ping_sums_up() {
     let system = System::new("cli-interrupt", "\"shm\"");
     let _control = system.node(1);

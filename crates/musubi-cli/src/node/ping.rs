@@ -183,7 +183,7 @@ fn go(
             }
             Ok(None) if interrupted.load(Ordering::Relaxed) => true,
             Ok(None) => say(&format!("no answer to seq={transmitted} within {:?}\n", arguments.timeout))?,
-            Err(error) => say(&format!("seq={transmitted} failed: {}\n", reason(error)))?,
+            Err(error) => say(&format!("seq={transmitted} failed: {}\n", reason(error, tool)))?,
         };
         if !is_read || arguments.count.is_some_and(|count| transmitted >= count) {
             break;
@@ -212,10 +212,13 @@ fn once(tool: &Tool, peer: NodeId, bytes: u32, until_ns: u64, interrupted: &Atom
     }
 }
 
-fn reason(error: Error) -> String {
+fn reason(error: Error, tool: &Tool) -> String {
     match error {
         Error::Transmission => "the link broke, or the node left".to_owned(),
-        Error::NodeInvalid => "nobody answers there; the node does not run, or cannot be reached".to_owned(),
+        Error::NodeInvalid => {
+            let plainly = "nobody answers there; the node does not run, or cannot be reached";
+            tool.last_event().map_or_else(|| plainly.to_owned(), |event| format!("{plainly}: {event}"))
+        }
         error => format!("{error}"),
     }
 }

@@ -13,6 +13,7 @@ use musubi_linux::Deadline;
 use musubi_linux::clock::now_ns;
 use musubi_transport::engine::{Engine, Outcome, RequestId};
 use musubi_transport::limits::{TOOL_DOMAIN, TOOL_NODE_TCP, TOOL_NODES};
+use musubi_transport::links::Links as _;
 use musubi_transport::runtime::{Block, Hub, Node, Options};
 use musubi_transport::tcp;
 use musubi_transport::topology::Topology;
@@ -102,6 +103,12 @@ impl Tool {
     /// The node that we are.
     pub fn id(&self) -> NodeId {
         self.node.id()
+    }
+
+    /// What happened last to its connections over TCP.
+    pub fn last_event(&self) -> Option<String> {
+        let log = self.node.with(|_, hub| hub.log()).ok()?;
+        log.into_iter().min_by_key(|entry| entry.age_ns).map(|entry| entry.text)
     }
 
     fn ask(
