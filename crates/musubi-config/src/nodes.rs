@@ -143,6 +143,9 @@ fn read_address(text: &str) -> Result<Address, &'static str> {
     if host.is_empty() || host.len() > ADDRESS_BYTES_MAX || !host.chars().all(sound) {
         return Err("the host is a name or an address");
     }
+    if host.chars().all(|c| c.is_ascii_digit() || c == '.') && host.parse::<IpAddr>().is_err() {
+        return Err("an IPv4 address is four numbers from 0 to 255");
+    }
     if host.parse().is_ok_and(|address: IpAddr| address.is_unspecified()) {
         return Err("others could not connect to this address: name the one that they use");
     }

@@ -136,6 +136,10 @@ at = []
 domain = 0
 node = 6
 at = "tcp://10.0.0.1:9"
+[[node]]
+domain = 0
+node = 7
+at = "tcp://10.0.0.256:7400"
 "#;
     let found = mistakes(text);
     let expected = [
@@ -155,6 +159,7 @@ at = "tcp://10.0.0.1:9"
         (32, "not a place"),
         (36, "empty list"),
         (40, "links to 10.0.0.1:9 need TLS"),
+        (44, "not a place: `tcp://10.0.0.256:7400`"),
     ];
     assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), expected.map(|(line, _)| line), "{found:#?}");
     for ((_, message), (_, words)) in found.iter().zip(expected) {
