@@ -94,9 +94,8 @@ fn mistakes(text: &str) -> Vec<(usize, String)> {
     report.errors().into_iter().map(|finding| (finding.line, finding.message)).collect()
 }
 
-#[test]
-fn every_mistake_is_reported_at_its_place() {
-    let text = r#"[system]
+/// A description that is wrong in many places.
+const WRONG: &str = r#"[system]
 name = "line"
 [network]
 heartbeat = "2 s"
@@ -141,7 +140,10 @@ domain = 0
 node = 7
 at = "tcp://10.0.0.256:7400"
 "#;
-    let found = mistakes(text);
+
+#[test]
+fn every_mistake_is_reported_at_its_place() {
+    let found = mistakes(WRONG);
     let expected = [
         (4, "not longer than `heartbeat`"),
         (5, "whole number of milliseconds"),
