@@ -111,17 +111,25 @@ static void gets(int me)
     meet();
 }
 
+/* An endpoint of the second node that both have. */
+static mcapi_endpoint_t shared_endpoint(int me)
+{
+    mcapi_status_t st;
+    mcapi_endpoint_t at = 0;
+    if (me == 1)
+        OK(at = mcapi_endpoint_create(LATE, &st));
+    else
+        at = get(NODE_B, LATE);
+    meet();
+    return at;
+}
+
 /* An endpoint that is created again is another one. */
 static void stale(int me)
 {
     mcapi_status_t st;
-    mcapi_endpoint_t old = 0, again = 0;
+    mcapi_endpoint_t old = shared_endpoint(me), again = 0;
     mcapi_uint_t value;
-    if (me == 1)
-        OK(old = mcapi_endpoint_create(LATE, &st));
-    else
-        old = get(NODE_B, LATE);
-    meet();
     if (me == 1) {
         OK(mcapi_endpoint_delete(old, &st));
         OK(again = mcapi_endpoint_create(LATE, &st));
@@ -147,12 +155,7 @@ static void cancelled_too_late(int me)
 {
     mcapi_status_t st;
     mcapi_request_t request;
-    mcapi_endpoint_t at = 0;
-    if (me == 1)
-        OK(at = mcapi_endpoint_create(LATE, &st));
-    else
-        at = get(NODE_B, LATE);
-    meet();
+    mcapi_endpoint_t at = shared_endpoint(me);
     if (me == 0) {
         mcapi_msg_send_i(mine, at, "first", 5, 0, &request, &st);
         /* Behind it: so the first has arrived too. */

@@ -5,7 +5,8 @@
 //! received stops the sender; nothing is dropped.
 //!
 //! How it works: see [`super::credit`]. Packets that can go together, of one call or out of the queue, are handed over while
-//! the links hold back, so that they go out by few writes. A packet that lies in memory of which the link has little is copied when it comes.
+//! the links hold back, so that they go out by few writes. A packet that lies in memory of which the link has little is
+//! copied when it comes.
 
 use alloc::vec;
 
@@ -74,12 +75,8 @@ impl<B: Block> Engine<B> {
         payloads: &[SharedBytes],
         links: &mut impl Links<Block = B>,
     ) -> Result<usize, Error> {
-        let end = self.end_of(handle)?;
-        end.may_send(ChannelKind::Packet)?;
-        if payloads.iter().any(|payload| payload.len() > end.payload_max) {
-            return Err(Error::PacketSize);
-        }
-        if !end.queue.is_empty() {
+        let longest = payloads.iter().map(|payload| payload.len()).max().unwrap_or(0);
+        if !self.sending_end(handle, longest)?.queue.is_empty() {
             return Ok(0);
         }
         links.hold();
@@ -98,6 +95,17 @@ impl<B: Block> Engine<B> {
         Ok(gone)
     }
 
+    /// The end, if a program may send a packet of so many bytes through it.
+    #[inline]
+    fn sending_end(&mut self, handle: ChannelHandle, bytes: usize) -> Result<&mut ChannelEnd<B>, Error> {
+        let end = self.end_of(handle)?;
+        end.may_send(ChannelKind::Packet)?;
+        if bytes > end.payload_max {
+            return Err(Error::PacketSize);
+        }
+        Ok(end)
+    }
+
     #[inline]
     fn send_packet_by<L: Links<Block = B>>(
         &mut self,
@@ -106,12 +114,7 @@ impl<B: Block> Engine<B> {
         links: &mut L,
         transmit: impl FnOnce(&mut Engine<B>, u16, Header, &mut L) -> Sent,
     ) -> Result<Sending, Error> {
-        let end = self.end_of(handle)?;
-        end.may_send(ChannelKind::Packet)?;
-        if bytes > end.payload_max {
-            return Err(Error::PacketSize);
-        }
-        if !end.queue.is_empty() {
+        if !self.sending_end(handle, bytes)?.queue.is_empty() {
             return Ok(Sending::Blocked);
         }
         let sent = self.try_packet(handle, bytes, links, transmit)?;
@@ -163,11 +166,7 @@ impl<B: Block> Engine<B> {
         let payload = payload.into();
         let bytes = payload.len();
         let at = self.channel_endpoint(handle)?;
-        let end = self.end_of(handle)?;
-        end.may_send(ChannelKind::Packet)?;
-        if bytes > end.payload_max {
-            return Err(Error::PacketSize);
-        }
+        let end = self.sending_end(handle, bytes)?;
         let crowded = end.queue.len() >= SEND_BUFFERS || end.queue_bytes + bytes > QUEUED_PACKET_BYTES_MAX;
         let waits = !end.queue.is_empty() || end.fails_when_full && !end.out.admits(PACKETS, bytes);
         if waits && (crowded || end.fails_when_full) {

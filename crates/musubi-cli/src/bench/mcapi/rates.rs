@@ -4,8 +4,9 @@
 //! the packet. Over TCP they are not: the program sends a few prepared packets in turn, which the node shares with it; so the
 //! bytes are read where they lie, as those of the bare stream, which sends one buffer again and again. All of the prepared
 //! packets go by one call ([`PacketSender::send_burst`]), which makes of them as few writes as may be, or, where the figure says
-//! `single`, each by one ([`PacketSender::send_shared`]). The receiver takes them one by one, looks at the first and the last byte where they lie and copies nothing. Each batch ends
-//! with a message back, so a sample is the time of packets that have been received.
+//! `single`, each by one ([`PacketSender::send_shared`]). The receiver takes them one by one, looks at the first and the last
+//! byte where they lie and copies nothing. Each batch ends with a message back, so a
+//! sample is the time of packets that have been received.
 
 use anyhow::ensure;
 use musubi_linux::clock::now_ns;
