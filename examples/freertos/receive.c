@@ -4,13 +4,13 @@
  * `cargo xtask qemu example-freertos` runs it on a Cortex-R5F of a ZCU102, with the process on the Cortex-A53s.
  */
 #include <mdcom.h>
-#include <musubi_zcu102.h> /* generated from firmware/zcu102-demo/system.toml */
+#include <musubi_zcu102.h> /* generated from firmware/demo-zcu102/system/system.toml */
 
 #include <string.h>
 
 #define LINE 64
 
-/* The image's console (firmware/example-freertos). */
+/* The image's console (firmware/examples/freertos). */
 void example_print(const char *text);
 
 /* The next message, as a text of at most LINE - 1 characters. The task sleeps in the kernel until there is one. */

@@ -3,7 +3,7 @@
 //! What you may rely on: the figures are of images that were linked as a product's are (unused sections collected, link
 //! time optimisation, panics abort), not of archives. The command fails if the FIFO path on a Cortex-M passes its limits.
 //!
-//! How it works: `firmware/size-probe` is built once for each target and set of features; [`image`] reads the sections
+//! How it works: `firmware/measures/size-probe` is built once for each target and set of features; [`image`] reads the sections
 //! and symbols of the result. A part's size is what it adds to the image that it stands on.
 //!
 //! What it does not do: count stacks, or what a board adds (its clock, its bell, its start-up code).

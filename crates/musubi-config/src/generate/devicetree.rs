@@ -3,7 +3,7 @@
 //! How it works: one child of `reserved-memory` for each slot and segment, so that each can be given to a driver,
 //! and protected, by itself; one more for what the address map has left. Without an address map there is one child with
 //! a size only, for which the kernel chooses the place. A domain of port `uio` has a node for the kernel module of
-//! firmware/zcu102-linux, which says what the properties mean; interrupts are written as an Arm GIC's binding wants them.
+//! firmware/demo-zcu102/linux, which says what the properties mean; interrupts are written as an Arm GIC's binding wants them.
 
 use std::fmt::Write;
 use std::ops::Range;

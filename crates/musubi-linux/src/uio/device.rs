@@ -4,7 +4,7 @@
 //! kernel's driver refuses anything else. [`Device::ring`] waits for no peer; inside the kernel the rings of a domain's
 //! processes take turns by a mutex, which lends no priority.
 //!
-//! How it works: the driver of firmware/zcu102-linux/module gives each device the name `SYSTEM/DOMAIN` and the mappings
+//! How it works: the driver of firmware/demo-zcu102/linux/module gives each device the name `SYSTEM/DOMAIN` and the mappings
 //! `all`, `own` and `segments`, which sysfs describes. They are put over one another, so that all of it lies at one
 //! address as the plan places it: first `all`, readable; then, over parts of it, the two that may be written. A read
 //! of the device returns when the interrupt has been raised; a write of a domain's number rings that domain.

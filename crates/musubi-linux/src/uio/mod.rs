@@ -10,7 +10,7 @@
 //! [`Participant`] claims a slot by binding its name, as processes among themselves do, and has one thread, the
 //! attendant, that waits for the interrupt and keeps the heartbeat.
 //!
-//! What it does not do: bring the kernel's driver and the devicetree (firmware/zcu102-linux, `musubi generate`); work
+//! What it does not do: bring the kernel's driver and the devicetree (firmware/demo-zcu102/linux, `musubi generate`); work
 //! in a child made by `fork`, which does not have the mapping and must not drop what it has of a participant; work
 //! through /dev/mem, which lets a process write everything and has no interrupts.
 

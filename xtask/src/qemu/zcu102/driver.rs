@@ -1,4 +1,4 @@
-//! Builds the kernel module of firmware/zcu102-linux/module for the unpacked kernel.
+//! Builds the kernel module of firmware/demo-zcu102/linux/module for the unpacked kernel.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::debian::Kernel;
 use crate::runner::Context;
 
 /// Where the sources are.
-const SOURCES: &str = "firmware/zcu102-linux/module";
+const SOURCES: &str = "firmware/demo-zcu102/linux/module";
 /// What the kernel's build system makes of them.
 const MODULE: &str = "musubi_uio.ko";
 /// Prefix of the compiler's programs.

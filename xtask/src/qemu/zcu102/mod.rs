@@ -4,7 +4,7 @@
 //!
 //! How it works: [`debian`] unpacks Debian's kernel, [`driver`] builds the kernel module, [`programs`] the programs,
 //! [`archive`] packs the initial file system. QEMU's loader puts all of it into memory; a few instructions
-//! (firmware/zcu102-start) start the Cortex-R5F and then Linux, whose first process switches the machine off.
+//! (firmware/qemu-zcu102/start) start the Cortex-R5F and then Linux, whose first process switches the machine off.
 
 mod archive;
 mod debian;
@@ -30,8 +30,8 @@ pub const PACKAGES: &[&str] = &["gcc-aarch64-linux-gnu", "make", "device-tree-co
 pub const PACKAGES_OF_EXAMPLES: &[&str] =
     &["gcc-aarch64-linux-gnu", "make", "device-tree-compiler", "gcc-arm-none-eabi"];
 /// The board's devicetree source, which includes the generated fragments.
-const BOARD: &str = "firmware/zcu102-linux/board.dts";
-/// Where QEMU puts the parts; firmware/zcu102-start has the first two of these addresses too.
+const BOARD: &str = "firmware/demo-zcu102/linux/board.dts";
+/// Where QEMU puts the parts; firmware/qemu-zcu102/start has the first two of these addresses too.
 const KERNEL_AT: u32 = 0x0020_0000;
 const TREE_AT: u32 = 0x0700_0000;
 const FILES_AT: u32 = 0x0800_0000;

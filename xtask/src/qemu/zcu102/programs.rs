@@ -67,7 +67,7 @@ fn executable(messages: &[Value], name: &str) -> Result<PathBuf> {
 fn fragment(messages: &[Value]) -> Result<PathBuf> {
     let is_described = |message: &Value| {
         let id = message["package_id"].as_str().unwrap_or_default();
-        message["reason"] == "build-script-executed" && id.contains(DESCRIBED)
+        message["reason"] == "build-script-executed" && id.contains(&format!("#{DESCRIBED}@"))
     };
     let directory = messages.iter().find(|message| is_described(message)).and_then(|m| m["out_dir"].as_str());
     let directory = directory.with_context(|| format!("cargo did not say what {DESCRIBED} generated"))?;
