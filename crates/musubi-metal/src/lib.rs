@@ -25,23 +25,23 @@ pub mod registers;
 pub mod timer;
 
 #[cfg(target_os = "none")]
-pub mod alone;
+pub mod bare_host;
 #[cfg(target_os = "none")]
-pub mod bare;
+pub mod cause_handlers;
 #[cfg(target_os = "none")]
 pub mod core_data;
+#[cfg(all(target_arch = "riscv64", target_os = "none"))]
+pub mod coroutine;
 #[cfg(target_os = "none")]
 pub mod dispatch;
 #[cfg(target_os = "none")]
-pub mod hooks;
-#[cfg(target_os = "none")]
 mod image;
+#[cfg(target_os = "none")]
+pub mod lock_patching;
 #[cfg(target_os = "none")]
 mod machine;
 #[cfg(target_os = "none")]
 pub mod start;
-#[cfg(all(target_arch = "riscv64", target_os = "none"))]
-pub mod task;
 
 #[cfg(target_os = "none")]
 pub use machine::{Machine, Program};

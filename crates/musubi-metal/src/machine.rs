@@ -4,10 +4,10 @@ use core::marker::PhantomData;
 
 use musubi_core::smp::{Processor, Turn};
 
-use crate::alone;
 use crate::arch;
 use crate::board::Board;
 use crate::core_data::{core, this_core};
+use crate::lock_patching;
 
 /// An image: its board and how many cores it is built for. [`crate::image!`] implements it.
 pub trait Program: Sized + 'static {
@@ -32,8 +32,9 @@ pub trait Program: Sized + 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct Machine<P>(PhantomData<P>);
 
-// SAFETY: a core's data is its own and tells number and level; the mask holds back every handler of the image. `alone`
-// ends before another core runs; `enter` and `leave` take and give the turn from then on (module `alone`).
+// SAFETY: a core's data is its own and tells number and level; the mask holds back every handler of the image. That
+// the core is alone ends before another core runs; `enter` and `leave` take and give the turn from then on (module
+// `lock_patching`).
 unsafe impl<P: Program> Processor for Machine<P> {
     const CORES: usize = P::CORES;
     type Mask = arch::Mask;
@@ -50,7 +51,7 @@ unsafe impl<P: Program> Processor for Machine<P> {
 
     #[inline(always)]
     fn alone() -> bool {
-        P::CORES == 1 || alone::alone()
+        P::CORES == 1 || lock_patching::alone()
     }
 
     #[inline(always)]

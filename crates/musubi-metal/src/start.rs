@@ -2,11 +2,11 @@
 
 use musubi_core::smp::CORES_MAX;
 
-use crate::alone;
 use crate::arch;
 use crate::board::{Board, StartError};
 use crate::core_data::{CoreData, STACK_BYTES, core, number_cores, this_core};
 use crate::dispatch;
+use crate::lock_patching;
 use crate::machine::Program;
 
 /// Memory for the stacks of the secondary cores of a program.
@@ -40,7 +40,7 @@ impl<const SECONDARIES: usize> Default for Stacks<SECONDARIES> {
 pub fn boot<P: Program>(hardware: usize, main: fn() -> !) -> ! {
     const { assert!(P::CORES >= 1 && P::CORES <= CORES_MAX) }
     number_cores(hardware);
-    alone::begin();
+    lock_patching::begin();
     arch::prepare_core(P::Board::MEMORY);
     P::Board::prepare();
     P::Board::prepare_core();
@@ -62,7 +62,7 @@ pub fn cores_present<P: Program>() -> usize {
 }
 
 /// Asks the hardware to start a core of the program; does not wait until it runs. The first call makes locks whole
-/// ([`crate::alone`]), so it must come with interrupts open, and with no lock held.
+/// ([`crate::lock_patching`]), so it must come with interrupts open, and with no lock held.
 ///
 /// # Errors
 /// Where the hardware says at once that this cannot be; [`StartError::Absent`] also for a number that the program is not
@@ -74,7 +74,7 @@ pub fn start_core<P: Program>(number: usize) -> Result<(), StartError> {
     if number >= P::CORES {
         return Err(StartError::Absent);
     }
-    if !alone::end() {
+    if !lock_patching::make_whole() {
         return Err(StartError::Masked);
     }
     let data = core(number);

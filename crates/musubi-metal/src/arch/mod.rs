@@ -13,7 +13,7 @@
 //! | `secondary_entry` | the address at which another core must start, with its `CoreData` as the argument |
 //! | `before_device` | orders what this core wrote to memory, as seen by everybody, before its next access to a device |
 //! | `registers_at_fault` | what the vectors saved before they called `musubi_metal_fault`, in the set's own order; may be empty |
-//! | `enter`, `leave`; `is_site`, `jump`, `write_instruction` | locks while the core is alone, see `crate::alone`; what writes over their sites |
+//! | `enter`, `leave`; `is_site`, `jump`, `write_instruction` | locks while the core is alone, see `crate::lock_patching`; what writes over their sites |
 //! | `clean`, `flush_instructions`, `flush_data`, `flush_translations` | this core's caches |
 //!
 //! The entry code calls `musubi_metal_boot(hardware_core, argument)` on the boot core and

@@ -1,6 +1,6 @@
 //! What every back end must do, as tests over a pair of lines and the wire between them.
 
-use super::Line;
+use super::DoorbellDevice;
 
 /// Two sides of a bell and what the model shows of the wire.
 pub struct Pair<'m, A, B> {
@@ -18,7 +18,7 @@ pub struct Pair<'m, A, B> {
 }
 
 /// Runs all of them.
-pub fn check<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
+pub fn check<A: DoorbellDevice, B: DoorbellDevice>(pair: &Pair<'_, A, B>) {
     pair.rung.arm();
     a_ring_arrives_once(pair);
     rings_coalesce(pair);
@@ -28,7 +28,7 @@ pub fn check<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
     a_lost_interrupt_is_found_by_looking(pair);
 }
 
-fn a_ring_arrives_once<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
+fn a_ring_arrives_once<A: DoorbellDevice, B: DoorbellDevice>(pair: &Pair<'_, A, B>) {
     assert!(!(pair.interrupted)(), "nobody rang yet");
     assert!(pair.ringer.ring(pair.target));
     assert!((pair.interrupted)());
@@ -36,7 +36,7 @@ fn a_ring_arrives_once<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
     assert!(!(pair.interrupted)(), "taking acknowledges");
 }
 
-fn rings_coalesce<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
+fn rings_coalesce<A: DoorbellDevice, B: DoorbellDevice>(pair: &Pair<'_, A, B>) {
     for _ in 0..10 {
         assert!(pair.ringer.ring(pair.target));
     }
@@ -47,7 +47,7 @@ fn rings_coalesce<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
 }
 
 /// An interrupt that came twice, or from nobody.
-fn a_spurious_interrupt_takes_nothing<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
+fn a_spurious_interrupt_takes_nothing<A: DoorbellDevice, B: DoorbellDevice>(pair: &Pair<'_, A, B>) {
     assert_eq!(pair.rung.take(), 0);
     assert_eq!(pair.rung.take(), 0);
     assert!(pair.ringer.ring(pair.target));
@@ -57,7 +57,7 @@ fn a_spurious_interrupt_takes_nothing<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
 }
 
 /// The handler has taken, but not yet looked at memory, when the next ring comes.
-fn a_ring_while_it_is_taken_interrupts_again<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
+fn a_ring_while_it_is_taken_interrupts_again<A: DoorbellDevice, B: DoorbellDevice>(pair: &Pair<'_, A, B>) {
     assert!(pair.ringer.ring(pair.target));
     assert!((pair.interrupted)());
     assert_eq!(pair.rung.take(), pair.told);
@@ -66,7 +66,7 @@ fn a_ring_while_it_is_taken_interrupts_again<A: Line, B: Line>(pair: &Pair<'_, A
     assert_eq!(pair.rung.take(), pair.told);
 }
 
-fn a_ring_while_disarmed_is_kept<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
+fn a_ring_while_disarmed_is_kept<A: DoorbellDevice, B: DoorbellDevice>(pair: &Pair<'_, A, B>) {
     pair.rung.disarm();
     assert!(pair.ringer.ring(pair.target));
     assert!(!(pair.interrupted)(), "disarmed");
@@ -77,7 +77,7 @@ fn a_ring_while_disarmed_is_kept<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
 
 /// The interrupt is lost on its way, and the core looks because its deadline has passed: with the bell disarmed, which
 /// is how a core without interrupts polls.
-fn a_lost_interrupt_is_found_by_looking<A: Line, B: Line>(pair: &Pair<'_, A, B>) {
+fn a_lost_interrupt_is_found_by_looking<A: DoorbellDevice, B: DoorbellDevice>(pair: &Pair<'_, A, B>) {
     pair.rung.disarm();
     assert!(pair.ringer.ring(pair.target));
     let polled = pair.rung.take();

@@ -9,7 +9,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::Line;
+use super::DoorbellDevice;
 use crate::interrupt::gic::{CORES_MAX, Gic, SGIS, Taken};
 use crate::registers::{Registers, before_device};
 
@@ -41,7 +41,7 @@ impl<'g, R: Registers> GicSgi<'g, R> {
     }
 }
 
-impl<R: Registers> Line for GicSgi<'_, R> {
+impl<R: Registers> DoorbellDevice for GicSgi<'_, R> {
     /// `target` is the core's number at the controller.
     fn ring(&self, target: u32) -> bool {
         (target as usize) < CORES_MAX && self.gic.send(self.number, 1 << target)

@@ -9,7 +9,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::Line;
+use super::DoorbellDevice;
 use crate::interrupt::gic::{FIRST_SHARED, Gic, Taken};
 use crate::registers::{Registers, before_device};
 
@@ -44,7 +44,7 @@ impl<'g, R: Registers> GicSpi<'g, R> {
     }
 }
 
-impl<R: Registers> Line for GicSpi<'_, R> {
+impl<R: Registers> DoorbellDevice for GicSpi<'_, R> {
     /// `target` is the interrupt's number at the other controller, 32 or more.
     fn ring(&self, target: u32) -> bool {
         target >= FIRST_SHARED && self.theirs.set_pending(target)

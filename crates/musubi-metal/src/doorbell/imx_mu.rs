@@ -13,7 +13,7 @@
 //! What it does not do: share `CR` between threads of one core. The driver's owner calls it with interrupts masked or from
 //! one thread. Tested against a model only: QEMU does not model the unit.
 
-use super::Line;
+use super::DoorbellDevice;
 use crate::registers::{Registers, before_device};
 
 const TR: usize = 0x00;
@@ -78,7 +78,7 @@ impl<R: Registers> ImxMu<R> {
     }
 }
 
-impl<R: Registers> Line for ImxMu<R> {
+impl<R: Registers> DoorbellDevice for ImxMu<R> {
     /// `target` is the channel whose interrupt the other side takes for its bell.
     fn ring(&self, target: u32) -> bool {
         if target >= CHANNELS {

@@ -9,7 +9,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::Line;
+use super::DoorbellDevice;
 use crate::registers::{Registers, before_device};
 
 const MASK: usize = 0x0;
@@ -60,7 +60,7 @@ impl<R: Registers> Ivshmem<R> {
     }
 }
 
-impl<R: Registers> Line for Ivshmem<R> {
+impl<R: Registers> DoorbellDevice for Ivshmem<R> {
     /// `target` is the peer's number. The device ignores one that is not there.
     fn ring(&self, target: u32) -> bool {
         before_device();

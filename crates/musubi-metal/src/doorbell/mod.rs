@@ -1,7 +1,7 @@
 //! Doorbells: how one core makes another look, over whatever the chip has for it.
 //!
-//! What you may rely on: [`Line::ring`] is a bounded number of register accesses and never waits for the other side. A
-//! ring that comes before [`Line::take`] returns is either in what it gives, or interrupts again: so whoever takes first
+//! What you may rely on: [`DoorbellDevice::ring`] is a bounded number of register accesses and never waits for the other side. A
+//! ring that comes before [`DoorbellDevice::take`] returns is either in what it gives, or interrupts again: so whoever takes first
 //! and then looks at memory misses nothing. Rings coalesce; a message is never in the bell itself.
 //!
 //! How it works: each back end is a small driver over [`crate::registers::Registers`] (or [`sbi::Firmware`]), tested on
@@ -22,7 +22,7 @@ pub mod zynqmp_ipi;
 mod conformance;
 
 /// A wire to other cores, and from them to this one.
-pub trait Line {
+pub trait DoorbellDevice {
     /// Rings `target`, whose meaning is the back end's (a core, an agent's bit, a peer). Gives whether there is such a
     /// target; nothing else can fail.
     fn ring(&self, target: u32) -> bool;
@@ -35,7 +35,7 @@ pub trait Line {
     fn disarm(&self);
 }
 
-impl<L: Line> Line for &L {
+impl<L: DoorbellDevice> DoorbellDevice for &L {
     fn ring(&self, target: u32) -> bool {
         (**self).ring(target)
     }

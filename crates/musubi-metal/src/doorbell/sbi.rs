@@ -6,7 +6,7 @@
 //!
 //! What it does not do: tell ringers apart; there is one bit a hart.
 
-use super::Line;
+use super::DoorbellDevice;
 use crate::registers::before_device;
 
 /// The firmware and the registers of this hart, as the bell needs them.
@@ -33,7 +33,7 @@ impl<F: Firmware> SbiIpi<F> {
     }
 }
 
-impl<F: Firmware> Line for SbiIpi<F> {
+impl<F: Firmware> DoorbellDevice for SbiIpi<F> {
     /// `target` is the hart's number.
     fn ring(&self, target: u32) -> bool {
         before_device();

@@ -11,7 +11,7 @@
 //!
 //! Tested against a model only: QEMU 7.2 wires the triggers to nothing.
 
-use super::Line;
+use super::DoorbellDevice;
 use crate::registers::{Registers, before_device};
 
 /// An agent's registers.
@@ -84,7 +84,7 @@ impl<R: Registers> ZynqmpIpi<R> {
     }
 }
 
-impl<R: Registers> Line for ZynqmpIpi<R> {
+impl<R: Registers> DoorbellDevice for ZynqmpIpi<R> {
     /// `target` is the number of the agent's bit.
     fn ring(&self, target: u32) -> bool {
         let bit = 1u32.checked_shl(target).unwrap_or(0) & AGENTS;

@@ -20,14 +20,14 @@ macro_rules! list_image {
         use $crate::musubi_measures::{Machine as _, Shared};
         use $crate::musubi_metal::board::Board as _;
         use $crate::musubi_metal::board::riscv_virt::RiscvVirt;
-        use $crate::musubi_metal::task::Tasks;
+        use $crate::musubi_metal::coroutine::Coroutines;
         use $crate::musubi_metal::{Machine, arch, image, start};
 
         image! { pub Cpu: RiscvVirt, $cores, main, serve: Cpu::shared().interprocessor.serve(),
         rung: rung(), idle: second }
 
         static SHARED: Shared<Machine<Cpu>, Quiet, $cores> = Shared::new();
-        static TASKS: Tasks = Tasks::new();
+        static TASKS: Coroutines = Coroutines::new();
         /// Interrupts taken. Writers: both cores' handlers.
         static RUNG: AtomicU32 = AtomicU32::new(0);
         /// Address of the function that core 1 is to run; 0 for none. Writers: core 0 sets it, core 1 clears it after.

@@ -12,7 +12,7 @@ use musubi_core::Error;
 use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd};
 use musubi_core::mapped::Participant;
 use musubi_metal::arch::psci;
-use musubi_metal::bare::Bare;
+use musubi_metal::bare_host::BareHost;
 use musubi_metal::board::Board;
 use musubi_metal::board::zcu102_a53::{GIC, Zcu102A53};
 use musubi_metal::{dispatch, image, println};
@@ -30,7 +30,7 @@ const ROUNDS: u32 = 2_000;
 /// Longest wait for one thing.
 const PATIENCE_NS: u64 = 20_000_000_000;
 
-static BARE: Bare<Cpu> = Bare::new(ring, false);
+static BARE: BareHost<Cpu> = BareHost::new(ring, false);
 /// Rings of the Remote's that interrupted us. Writer: the handler.
 static RINGS: AtomicU32 = AtomicU32::new(0);
 
@@ -47,8 +47,8 @@ fn rung(number: u32) {
 }
 
 type Ends = (
-    <Participant<'static, Bare<Cpu>> as Attachment>::Sending,
-    <Participant<'static, Bare<Cpu>> as Attachment>::Receiving,
+    <Participant<'static, BareHost<Cpu>> as Attachment>::Sending,
+    <Participant<'static, BareHost<Cpu>> as Attachment>::Receiving,
 );
 
 /// What the test has seen.
@@ -88,7 +88,7 @@ fn main() -> ! {
     Zcu102A53::power_off()
 }
 
-fn run(master: &Participant<'static, Bare<Cpu>>, seen: &mut Seen) {
+fn run(master: &Participant<'static, BareHost<Cpu>>, seen: &mut Seen) {
     let (Ok(down), Ok(up)) = (master.open_sending(DOWN), master.open_receiving(UP)) else {
         return seen.check(false, "the Master's ends open");
     };
@@ -113,7 +113,7 @@ fn run(master: &Participant<'static, Bare<Cpu>>, seen: &mut Seen) {
 }
 
 /// [`ROUNDS`] messages, each answered before the next; the first of them has the number `first`.
-fn exchange(master: &Participant<'static, Bare<Cpu>>, ends: &Ends, seen: &mut Seen, first: u32) {
+fn exchange(master: &Participant<'static, BareHost<Cpu>>, ends: &Ends, seen: &mut Seen, first: u32) {
     for number in first..first + ROUNDS {
         let Some(wanted) = say(master, ends, seen, ANSWER, number) else { return };
         if !hear(master, ends, seen, number, wanted) {
@@ -124,7 +124,7 @@ fn exchange(master: &Participant<'static, Bare<Cpu>>, ends: &Ends, seen: &mut Se
 
 /// Sends a message; gives its digest.
 fn say(
-    master: &Participant<'static, Bare<Cpu>>,
+    master: &Participant<'static, BareHost<Cpu>>,
     (down, _): &Ends,
     seen: &mut Seen,
     what: u8,
@@ -142,7 +142,13 @@ fn say(
 }
 
 /// Takes the answer to a message; gives whether one came.
-fn hear(master: &Participant<'static, Bare<Cpu>>, (_, up): &Ends, seen: &mut Seen, number: u32, wanted: u32) -> bool {
+fn hear(
+    master: &Participant<'static, BareHost<Cpu>>,
+    (_, up): &Ends,
+    seen: &mut Seen,
+    number: u32,
+    wanted: u32,
+) -> bool {
     let answer = patiently(master, seen, |deadline| {
         up.wait(deadline)?;
         up.dequeue()
@@ -162,7 +168,7 @@ fn hear(master: &Participant<'static, Bare<Cpu>>, (_, up): &Ends, seen: &mut See
 
 /// Does something that may have to wait, with heartbeats in between; notes a lost peer.
 fn patiently<T>(
-    master: &Participant<'static, Bare<Cpu>>,
+    master: &Participant<'static, BareHost<Cpu>>,
     seen: &mut Seen,
     mut attempt: impl FnMut(Deadline) -> Result<T, Error>,
 ) -> Option<T> {

@@ -7,7 +7,7 @@
 use musubi_core::mapped::{Memory, Participant, Setup, StorageLine, storage_lines};
 use musubi_core::plan::{Domain, Liveness, Plan, PortKind};
 use musubi_metal::Program;
-use musubi_metal::bare::Bare;
+use musubi_metal::bare_host::BareHost;
 use musubi_metal::interrupt::gic::{DISTRIBUTOR_BYTES, Gic, INTERFACE_BYTES};
 use musubi_metal::registers::Window;
 pub use musubi_testsuite::plan::{DOWN, MASTER, REMOTE, UP};
@@ -63,9 +63,9 @@ pub static R5_CONTROLLER: Gic<Window> = Gic::new(R5_DISTRIBUTOR, NO_INTERFACE);
 /// # Errors
 /// What the port says of the plan, or of a peer that does not let go of its memory.
 pub fn attach<P: Program>(
-    board: &'static Bare<P>,
+    board: &'static BareHost<P>,
     participant: u16,
-) -> Result<Participant<'static, Bare<P>>, musubi_core::Error> {
+) -> Result<Participant<'static, BareHost<P>>, musubi_core::Error> {
     // SAFETY: both boards map memory there that nothing else uses; each program has one participant, attached once.
     let memory = unsafe { Memory::whole(SHARED as *mut u8, &PLAN, participant) }.ok_or(musubi_core::Error::Plan)?;
     Participant::attach(Setup::new(&PLAN, participant, board, memory, &STORAGE))

@@ -12,7 +12,7 @@ use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd};
 use musubi_core::layout;
 use musubi_core::mapped::Participant;
 use musubi_metal::arch::{self, armv7r};
-use musubi_metal::bare::Bare;
+use musubi_metal::bare_host::BareHost;
 use musubi_metal::board::zcu102_r5::{GIC, Zcu102R5, has_interrupts};
 use musubi_metal::{dispatch, image, println};
 use zcu102_pair::{
@@ -22,7 +22,7 @@ use zcu102_pair::{
 
 image! { Cpu: Zcu102R5, 1, main }
 
-static BARE: Bare<Cpu> = Bare::new(ring, false);
+static BARE: BareHost<Cpu> = BareHost::new(ring, false);
 /// Rings of the Master's that interrupted us. Writer: the handler.
 static RINGS: AtomicU32 = AtomicU32::new(0);
 
@@ -66,7 +66,7 @@ fn protect() -> bool {
 }
 
 /// Answers messages for ever.
-fn answer(remote: &Participant<'static, Bare<Cpu>>) -> Result<(), Error> {
+fn answer(remote: &Participant<'static, BareHost<Cpu>>) -> Result<(), Error> {
     let down = remote.open_receiving(DOWN).map_err(|_| Error::NotOurs)?;
     let up = remote.open_sending(UP).map_err(|_| Error::NotOurs)?;
     loop {

@@ -10,8 +10,8 @@ use musubi_core::layout;
 use musubi_core::mapped::{Board, Memory, Participant, Polling, Pulse, Setup, StorageLine, storage_lines};
 use musubi_core::plan::{Domain, Plan, PortKind};
 use musubi_core::smp::{Causes, Cores, Locked, Processor, Ticket};
-use musubi_metal::bare::Bare;
-use musubi_metal::{Machine, dispatch, hooks, println};
+use musubi_metal::bare_host::BareHost;
+use musubi_metal::{Machine, cause_handlers, dispatch, println};
 use musubi_testsuite::{Failure as TestFailure, Pair, Wrapper, plan};
 
 use crate::report::{Case, Failure, Outcome, ensure, ensure_eq};
@@ -57,17 +57,17 @@ static SHARED: Shared = Shared(UnsafeCell::new([0; SHARED_BYTES]));
 static STORAGE: [[StorageLine; LINES]; 2] = [const { [const { StorageLine::new() }; LINES] }; 2];
 
 /// Of the Master and of the Remote, while they are on the boot core.
-type Pulses<P> = [Option<Pulse<'static, Bare<P>>>; 2];
+type Pulses<P> = [Option<Pulse<'static, BareHost<P>>>; 2];
 
 /// What the channels' cases share: a board for each core, and what the alarm needs of the participants.
 pub struct Channels<P: Target> {
-    bares: [Bare<P>; 2],
+    bares: [BareHost<P>; 2],
     pulses: Locked<Ticket<Machine<P>>, Pulses<P>>,
 }
 
 impl<P: Target> Channels<P> {
     pub const fn new() -> Self {
-        let bares = [Bare::new(ring_boot_core::<P>, true), Bare::new(ring_both::<P>, true)];
+        let bares = [BareHost::new(ring_boot_core::<P>, true), BareHost::new(ring_both::<P>, true)];
         Self { bares, pulses: Locked::new(Ticket::new(), [None, None]) }
     }
 }
@@ -116,7 +116,7 @@ struct OneCore<'o, P: Target> {
 }
 
 impl<P: Target> Wrapper for OneCore<'_, P> {
-    type Attachment = Participant<'static, Bare<P>>;
+    type Attachment = Participant<'static, BareHost<P>>;
 
     fn fresh(&mut self) -> Pair<Self::Attachment> {
         let channels = &self.suite.channels;
@@ -138,7 +138,7 @@ impl<P: Target> Wrapper for OneCore<'_, P> {
 
 /// Runs the target-independent suite with both participants on the boot core.
 pub fn run_on_one_core<P: Target>(s: &'static Suite<P>, outcome: &mut Outcome) {
-    hooks::PROGRAM.set(Some(heard::<P>));
+    cause_handlers::PROGRAM.set(Some(heard::<P>));
     dispatch::ALARM.set(Some(beat::<P>));
     let before = outcome.passed;
     musubi_testsuite::run(&mut OneCore { suite: s, outcome });
@@ -270,7 +270,7 @@ fn exchange<P: Target, B: Board>(
 }
 
 fn messages_between_two_cores_by_interrupt<P: Target>(s: &'static Suite<P>) -> Result<(), Failure> {
-    hooks::PROGRAM.set(Some(heard::<P>));
+    cause_handlers::PROGRAM.set(Some(heard::<P>));
     exchange(s, &s.channels.bares[0], |s, _| remote_part(s, &s.channels.bares[1]))
 }
 

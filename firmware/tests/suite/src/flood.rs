@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use musubi_core::smp::{Causes, Cores, Processor, Until, Work};
 use musubi_metal::board::Board;
-use musubi_metal::{Machine, arch, hooks, println};
+use musubi_metal::{Machine, arch, cause_handlers, println};
 
 use crate::report::{Case, Failure, ensure_eq};
 use crate::{CORES, Suite, Target};
@@ -63,7 +63,7 @@ fn raise_often<P: Target>(s: &'static Suite<P>, core: usize) {
 }
 
 fn a_flood_of_interrupts_loses_none<P: Target>(s: &'static Suite<P>) -> Result<(), Failure> {
-    hooks::PROGRAM.set(Some(note_raises::<P>));
+    cause_handlers::PROGRAM.set(Some(note_raises::<P>));
     let others = s.calls.others();
     let before = s.rings(0);
     s.begin_on(others, raise_often);

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use musubi_core::smp::{Cache, Causes, Cores, Processor};
-use musubi_metal::{Machine, hooks};
+use musubi_metal::{Machine, cause_handlers};
 
 use crate::everywhere::each;
 use crate::report::{Case, Failure, ensure, ensure_eq};
@@ -41,7 +41,7 @@ fn count_cause<P: Target>(number: u32) {
 }
 
 fn a_reschedule_reaches_each_core<P: Target>(s: &'static Suite<P>) -> Result<(), Failure> {
-    hooks::RESCHEDULE.set(Some(count_here::<P>));
+    cause_handlers::RESCHEDULE.set(Some(count_here::<P>));
     let online = s.calls.online();
     for core in online {
         ensure!(s.calls.reschedule(core), "an online core can be rescheduled");
@@ -52,7 +52,7 @@ fn a_reschedule_reaches_each_core<P: Target>(s: &'static Suite<P>) -> Result<(),
 }
 
 fn a_tick_reaches_all_others<P: Target>(s: &'static Suite<P>) -> Result<(), Failure> {
-    hooks::TICK.set(Some(count_here::<P>));
+    cause_handlers::TICK.set(Some(count_here::<P>));
     s.calls.broadcast_tick();
     let others = s.calls.others();
     ensure!(s.rest_until(PATIENCE_NS, || each(others, |core| s.counted(core) >= 1)), "each other core ticks");
@@ -61,7 +61,7 @@ fn a_tick_reaches_all_others<P: Target>(s: &'static Suite<P>) -> Result<(), Fail
 }
 
 fn each_cause_of_the_program_arrives<P: Target>(s: &'static Suite<P>) -> Result<(), Failure> {
-    hooks::PROGRAM.set(Some(count_cause::<P>));
+    cause_handlers::PROGRAM.set(Some(count_cause::<P>));
     for number in 0..PROGRAM_CAUSES {
         s.calls.raise(1, Causes::program(number));
     }
@@ -82,7 +82,7 @@ fn stay_masked<P: Target>(s: &'static Suite<P>, _: usize) {
 }
 
 fn causes_coalesce_and_do_not_overwrite<P: Target>(s: &'static Suite<P>) -> Result<(), Failure> {
-    hooks::PROGRAM.set(Some(count_cause::<P>));
+    cause_handlers::PROGRAM.set(Some(count_cause::<P>));
     s.begin_on(Cores::one(1), stay_masked);
     ensure!(s.rest_until(PATIENCE_NS, || s.counted(READY) == 1), "the core masks");
     let before = s.rings(1);
@@ -131,7 +131,7 @@ fn count_seen<P: Target>(_: u32) {
 }
 
 fn nobody_rings_at_a_core_that_polls<P: Target>(s: &'static Suite<P>) -> Result<(), Failure> {
-    hooks::PROGRAM.set(Some(count_seen::<P>));
+    cause_handlers::PROGRAM.set(Some(count_seen::<P>));
     s.begin_on(Cores::one(1), poll);
     ensure!(s.rest_until(PATIENCE_NS, || s.counted(READY) == 1), "the core polls");
     let before = s.rings(1);
@@ -151,7 +151,7 @@ fn nobody_rings_at_a_core_that_polls<P: Target>(s: &'static Suite<P>) -> Result<
 }
 
 fn a_core_that_sleeps_is_rung<P: Target>(s: &'static Suite<P>) -> Result<(), Failure> {
-    hooks::PROGRAM.set(Some(count_seen::<P>));
+    cause_handlers::PROGRAM.set(Some(count_seen::<P>));
     for raise in 1..=100 {
         let before = s.rings(1);
         s.calls.raise(1, Causes::program(0));

@@ -19,8 +19,8 @@ use musubi_core::smp::Processor;
 use musubi_core::smp::interprocessor::Interprocessor;
 use musubi_core::smp::recorder::Recorder;
 use musubi_metal::board::Board;
-use musubi_metal::hooks::Hooks;
-use musubi_metal::{Machine, Program, dispatch, hooks, println};
+use musubi_metal::cause_handlers::CauseHandlers;
+use musubi_metal::{Machine, Program, cause_handlers, dispatch, println};
 
 pub use musubi_metal;
 
@@ -59,7 +59,7 @@ pub trait Target: Program {
 /// All that the cases share.
 pub struct Suite<P: Target> {
     /// Interrupts and calls between cores.
-    pub calls: Interprocessor<Machine<P>, Hooks<P>, CORES, Recorder<CORES, EVENTS, diagnosis::Rows<P>>>,
+    pub calls: Interprocessor<Machine<P>, CauseHandlers<P>, CORES, Recorder<CORES, EVENTS, diagnosis::Rows<P>>>,
     starts: boot::Starts<P>,
     locks: locks::Locks<P>,
     shared: sharing::Shared<P>,
@@ -127,9 +127,9 @@ impl<P: Target> Suite<P> {
     /// Forgets what the case before counted and set.
     fn clean(&self) {
         dispatch::ALARM.set(None);
-        hooks::RESCHEDULE.set(None);
-        hooks::TICK.set(None);
-        hooks::PROGRAM.set(None);
+        cause_handlers::RESCHEDULE.set(None);
+        cause_handlers::TICK.set(None);
+        cause_handlers::PROGRAM.set(None);
         self.counts.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
 }

@@ -1,4 +1,4 @@
-//! Sites of locks: the instructions that mask and unmask, over which [`crate::alone`] writes jumps.
+//! Sites of locks: the instructions that mask and unmask, over which [`crate::lock_patching`] writes jumps.
 //!
 //! What you may rely on: a site is one instruction, `msr daifset, #2` to enter and `msr daif, x0` to leave. Written over, it
 //! is `b target`, which reaches 128 MiB each way.
@@ -14,7 +14,7 @@ use core::arch::asm;
 use musubi_core::smp::Turn;
 
 use super::Mask;
-use crate::alone::{Site, give, take};
+use crate::lock_patching::{Site, give, take};
 
 /// `msr daifset, #2`.
 const ENTER: u32 = 0xD503_42DF;

@@ -1,4 +1,4 @@
-//! Sites of locks: the instructions that mask and unmask, over which [`crate::alone`] writes jumps.
+//! Sites of locks: the instructions that mask and unmask, over which [`crate::lock_patching`] writes jumps.
 //!
 //! What you may rely on: a site is one instruction, `cpsid i` to enter and `msr cpsr_c, r0` to leave. Written over, it is
 //! `b target`, which reaches 32 MiB each way.
@@ -13,7 +13,7 @@ use core::arch::asm;
 use musubi_core::smp::Turn;
 
 use super::Mask;
-use crate::alone::{Site, give, take};
+use crate::lock_patching::{Site, give, take};
 
 /// `cpsid i`.
 const ENTER: u32 = 0xF10C_0080;

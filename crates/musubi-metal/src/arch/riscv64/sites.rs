@@ -1,4 +1,4 @@
-//! Sites of locks: the instructions that mask and unmask, over which [`crate::alone`] writes jumps.
+//! Sites of locks: the instructions that mask and unmask, over which [`crate::lock_patching`] writes jumps.
 //!
 //! What you may rely on: a site is one 4-byte instruction, `csrrci a0, sstatus, 2` to enter and `csrs sstatus, a0` to leave.
 //! Written over, it is `jal t0, target`, which reaches 1 MiB each way; a site that is farther from its target is refused.
@@ -12,7 +12,7 @@ use core::arch::{asm, naked_asm};
 use musubi_core::smp::Turn;
 
 use super::{Mask, SSTATUS_SIE};
-use crate::alone::{Site, give, take};
+use crate::lock_patching::{Site, give, take};
 
 /// `csrrci a0, sstatus, 2`.
 const ENTER: u32 = 0x1001_7573;

@@ -11,8 +11,8 @@ use musubi_core::mapped::Board;
 use musubi_core::smp::{Causes, Cores, Processor};
 use musubi_mcapi::NodeId;
 use musubi_mcapi::over::Node;
-use musubi_metal::bare::Bare;
-use musubi_metal::{Machine, hooks, println};
+use musubi_metal::bare_host::BareHost;
+use musubi_metal::{Machine, cause_handlers, println};
 use musubi_testsuite_nodes::{CASES, Setup};
 use musubi_transport::mapped::{self, Deadline, Options, Table};
 
@@ -57,12 +57,12 @@ static PASSED: [AtomicU32; CASES] = [const { AtomicU32::new(0) }; CASES];
 
 /// The cores as carriers of nodes.
 pub struct Nodes<P: Target> {
-    bares: [Bare<P>; NODES],
+    bares: [BareHost<P>; NODES],
 }
 
 impl<P: Target> Nodes<P> {
     pub const fn new() -> Self {
-        Nodes { bares: [const { Bare::new(ring::<P>, true) }; NODES] }
+        Nodes { bares: [const { BareHost::new(ring::<P>, true) }; NODES] }
     }
 }
 
@@ -116,7 +116,7 @@ pub fn run_between_cores<P: Target>(s: &'static Suite<P>, outcome: &mut Outcome)
             continue;
         }
         s.clean();
-        hooks::PROGRAM.set(Some(heard::<P>));
+        cause_handlers::PROGRAM.set(Some(heard::<P>));
         PASSED.iter().for_each(|passed| passed.store(0, Ordering::Relaxed));
         s.counts[RUNNING].store(count, Ordering::Release);
         let others = Cores::first(count).without(Cores::one(0));

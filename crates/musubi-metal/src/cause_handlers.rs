@@ -21,9 +21,9 @@ pub static PROGRAM: Handler<fn(u32)> = Handler::none();
 
 /// The handlers of an image.
 #[derive(Debug)]
-pub struct Hooks<P>(PhantomData<P>);
+pub struct CauseHandlers<P>(PhantomData<P>);
 
-impl<P: Program> Handlers for Hooks<P> {
+impl<P: Program> Handlers for CauseHandlers<P> {
     fn reschedule() {
         RESCHEDULE.call();
     }

@@ -5,7 +5,7 @@
 //!
 //! How it works: [`Board::rest`] masks interrupts, looks whether a ring has come since the last rest and whether the wait
 //! is still needed, and sleeps; a pending interrupt ends WFI while it is masked, and is handled when the mask opens. The
-//! program's handler of rings calls [`Bare::heard`], and where it uses futures, also
+//! program's handler of rings calls [`BareHost::heard`], and where it uses futures, also
 //! [`Participant::wake`](musubi_core::mapped::Participant::wake).
 //!
 //! What it does not do: leave the alarm to the program. Who rests here finds it set or silent afterwards.
@@ -22,7 +22,7 @@ use crate::machine::Program;
 
 /// A core of the program `P` as the carrier of a participant. One for each core that carries some.
 #[derive(Debug)]
-pub struct Bare<P> {
+pub struct BareHost<P> {
     ring: fn(u16),
     has_common_clock: bool,
     /// Whether a ring has come since the last rest. Writers: the handler of rings to 1, the rest to 0.
@@ -30,7 +30,7 @@ pub struct Bare<P> {
     program: PhantomData<fn() -> P>,
 }
 
-impl<P> Bare<P> {
+impl<P> BareHost<P> {
     /// A core that rings participants by `ring` (their numbers in the plan), which must not wait; `has_common_clock` says
     /// whether all participants read this board's clock.
     pub const fn new(ring: fn(u16), has_common_clock: bool) -> Self {
@@ -43,9 +43,9 @@ impl<P> Bare<P> {
     }
 }
 
-impl<P> Coherence for Bare<P> {}
+impl<P> Coherence for BareHost<P> {}
 
-impl<P: Program> Board for Bare<P> {
+impl<P: Program> Board for BareHost<P> {
     fn now_ns(&self) -> u64 {
         P::Board::now_ns()
     }

@@ -5,7 +5,7 @@
 //!
 //! How it works: the instruction that masks at each lock, and the one that puts the mask back, is a *site*. The linker
 //! collects the addresses of all sites, each with that of an out-of-line piece of code that does the same and takes or gives
-//! the lock. [`end`] writes a jump to it over each site. It runs before any other core may run, with interrupts masked and
+//! the lock. [`make_whole`] writes a jump to it over each site. It runs before any other core may run, with interrupts masked and
 //! no lock held, so nobody executes what is being written, and no lock is given that was not taken. (Linux does the same to
 //! lock prefixes on x86 and to barriers on 32-bit Arm, in the other direction.)
 //!
@@ -53,7 +53,7 @@ pub fn begin() {
 ///
 /// Gives `false`, and changes nothing, if interrupts are masked, as a lock might be held then, or if a site cannot be written
 /// over.
-pub fn end() -> bool {
+pub fn make_whole() -> bool {
     if !alone() {
         return true;
     }
