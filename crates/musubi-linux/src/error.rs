@@ -1,6 +1,6 @@
 //! What can go wrong in the Linux port, said so that the caller knows what to do.
 
-use crate::end::Direction;
+use crate::process::channel::claim::Direction;
 
 /// Errors of the Linux port.
 #[derive(Debug, thiserror::Error)]

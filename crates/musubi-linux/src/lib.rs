@@ -6,7 +6,7 @@
 //!
 //! How it works: [`Participant::attach`] claims a slot of its domain by binding a socket name, then exchanges section
 //! descriptors with every participant that shares a channel with it. A background thread, the attendant, answers those
-//! who come later, notices deaths (pidfd or hang-up), and keeps the mailboxes ([`links`]) that the data path reads. It
+//! who come later, notices deaths (pidfd or hang-up), and keeps the mailboxes ([`process::channel::mailbox`]) that the data path reads. It
 //! is never on the data path itself.
 //!
 //! After a `fork`, the child has no part in Musubi: it loses the sockets and the mapping of the section, and dropping
@@ -17,57 +17,29 @@
 //!
 //! What it does not do: name an interface (MDCOM, MCAPI, VIPL), or cross a network namespace.
 
-pub mod bare;
-pub mod clock;
-pub mod coherence;
-pub mod cores;
-pub mod descriptor;
-pub mod doorbell;
-pub mod end;
+pub mod bench;
 pub mod error;
-pub mod forks;
-pub mod futex;
-pub mod links;
-pub mod message;
-pub mod names;
 pub mod node;
-pub mod observe;
-pub mod participant;
-pub mod realtime;
-pub mod receiving;
-pub mod round_trip;
-pub mod section;
-pub mod segment;
-pub mod sending;
-pub mod signals;
-pub mod sleep;
-pub mod smem;
+pub mod os;
+pub mod process;
 pub mod uio;
 
-mod attendant;
-mod channels;
-mod connection;
-mod credentials;
-mod dial;
-mod events;
-mod handshake;
-mod late;
-mod linking;
-mod mapping;
-mod registry;
-mod slot;
-mod waiting_set;
+pub use bench::{bare, cores};
+pub use os::{clock, descriptor, forks, futex, realtime, round_trip, signals};
+pub use process::channel::{mailbox as links, wait as sleep};
+pub use process::rendezvous::{message, socket_names as names};
+pub use process::{observer as observe, section};
 
-pub use clock::{Deadline, MonotonicClock};
-pub use coherence::Hints;
-pub use doorbell::LinkDoorbell;
-pub use end::{Direction, End};
 pub use error::Error;
-pub use links::{RxLinks, RxSender, TxLink, TxLinks};
-pub use observe::Observer;
-pub use participant::{Memory, Options, Participant, PeerInfo};
-pub use receiving::ReceivingEnd;
-pub use section::{OwnPart, PeerPart, PeerSection};
-pub use segment::{Segment, TicketPeer, Tickets};
-pub use sending::SendingEnd;
-pub use smem::SharedEnd;
+pub use os::clock::{Deadline, MonotonicClock};
+pub use process::channel::claim::{Direction, End};
+pub use process::channel::coherence::Hints;
+pub use process::channel::doorbell::LinkDoorbell;
+pub use process::channel::mailbox::{RxLinks, RxSender, TxLink, TxLinks};
+pub use process::channel::receiver::ReceivingEnd;
+pub use process::channel::segment::{Segment, TicketPeer, Tickets};
+pub use process::channel::sender::SendingEnd;
+pub use process::channel::smem::SharedEnd;
+pub use process::observer::Observer;
+pub use process::participant::{Memory, Options, Participant, PeerInfo};
+pub use process::section::{OwnPart, PeerPart, PeerSection};

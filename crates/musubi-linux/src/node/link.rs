@@ -9,8 +9,8 @@ use rustix::event::epoll;
 use super::hello::Hello;
 use super::memory::{Lent, Memory, OwnHalf, PeerHalf, join, new_bell};
 use super::packet::{self, Packet};
-use crate::descriptor::Descriptor;
-use crate::forks::{Kept, Process};
+use crate::os::descriptor::Descriptor;
+use crate::os::forks::{Kept, Process};
 
 /// A link with another node of this machine.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use rustix::process::geteuid;
 
 use crate::error::{Error, Tried};
-use crate::names::Names;
+use crate::process::rendezvous::socket_names::Names;
 
 /// Where the kernel lists the names of sockets.
 const SOCKETS: &str = "/proc/net/unix";

@@ -19,11 +19,11 @@ use rustix::fs::{FallocateFlags, FileType, fallocate, fcntl_add_seals, fstat, ft
 use rustix::io::ReadWriteFlags;
 
 use super::hello::Hello;
-use crate::descriptor::Descriptor;
 use crate::error::{Error, Tried};
-use crate::forks::Run;
-use crate::mapping::{Access, Mapping};
-use crate::section::{SEALS, bare_memfd, holds};
+use crate::os::descriptor::Descriptor;
+use crate::os::forks::Run;
+use crate::os::mapping::{Access, Mapping};
+use crate::process::section::{SEALS, bare_memfd, holds};
 
 /// Our section of a link that is being made.
 #[derive(Debug)]

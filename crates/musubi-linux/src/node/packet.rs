@@ -10,8 +10,8 @@ use rustix::net::{
 };
 
 use super::hello::{Garbage, HELLO_BYTES, Hello};
-use crate::connection::take_fds;
-use crate::descriptor::Descriptor;
+use crate::os::descriptor::Descriptor;
+use crate::process::rendezvous::connection::take_fds;
 
 /// What came.
 #[derive(Debug)]

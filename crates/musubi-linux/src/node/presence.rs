@@ -15,11 +15,11 @@ use super::link::{Bell, Link, Parts};
 use super::listing;
 use super::memory::{OwnHalf, PeerHalf, is_bell};
 use super::packet::{self, Packet};
-use crate::credentials::Credentials;
-use crate::descriptor::Descriptor;
-use crate::dial::{Answer, answer_calls, call, claim};
 use crate::error::{Error, Tried};
-use crate::forks::Kept;
+use crate::os::credentials::Credentials;
+use crate::os::descriptor::Descriptor;
+use crate::os::forks::Kept;
+use crate::process::rendezvous::dial::{Answer, answer_calls, call, claim};
 
 /// Most connections that have not become links.
 const HALF_OPEN_MAX: usize = 64;

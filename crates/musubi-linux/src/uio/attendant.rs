@@ -14,9 +14,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::OwnedFd;
 
 use super::Board;
-use crate::clock::{Deadline, now_ns};
 use crate::error::{Error, Tried};
-use crate::forks::Kept;
+use crate::os::clock::{Deadline, now_ns};
+use crate::os::forks::Kept;
 
 /// Longest time between two beats in nanoseconds: how late a notification may be that a filter held back.
 const BEAT_NS_MAX: u64 = 5_000_000;

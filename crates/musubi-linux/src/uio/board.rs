@@ -13,8 +13,8 @@ use musubi_core::plan::Plan;
 use musubi_core::port::Coherence;
 
 use super::Device;
-use crate::clock::{Deadline, now_ns};
-use crate::futex::{self, Watch};
+use crate::os::clock::{Deadline, now_ns};
+use crate::os::futex::{self, Watch};
 
 /// Time between two looks of a thread that nobody can wake, in nanoseconds.
 pub const POLL_NS: u64 = 100_000;

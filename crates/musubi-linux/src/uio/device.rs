@@ -21,9 +21,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
-use crate::clock::{Deadline, timespec};
 use crate::error::{Error, Tried};
-use crate::mapping::{Access, Mapping};
+use crate::os::clock::{Deadline, timespec};
+use crate::os::mapping::{Access, Mapping};
 
 /// Where the kernel lists its UIO devices.
 const CLASS: &str = "/sys/class/uio";

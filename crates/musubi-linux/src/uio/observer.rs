@@ -9,7 +9,7 @@ use musubi_core::words::PeerWords;
 
 use super::Device;
 use crate::error::Error;
-use crate::mapping::Mapping;
+use crate::os::mapping::Mapping;
 
 /// A view of the shared memory.
 #[derive(Debug)]

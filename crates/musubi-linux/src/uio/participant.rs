@@ -13,12 +13,12 @@ use musubi_core::plan::{Plan, PortKind};
 
 use super::attendant::Attendant;
 use super::{Board, Device};
-use crate::clock::Deadline;
 use crate::error::Error;
-use crate::mapping::Mapping;
-use crate::names::Names;
-use crate::participant::{Whose, check_user, find_domain};
-use crate::slot::{new_epoch, take_slot_of};
+use crate::os::clock::Deadline;
+use crate::os::mapping::Mapping;
+use crate::process::participant::{Whose, check_user, find_domain};
+use crate::process::rendezvous::slot::{new_epoch, take_slot_of};
+use crate::process::rendezvous::socket_names::Names;
 
 /// How to attach.
 #[derive(Debug)]

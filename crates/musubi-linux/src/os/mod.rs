@@ -1,0 +1,15 @@
+//! What the kernel gives, wrapped once: descriptors, mappings, futexes, credentials, clocks, forks.
+//!
+//! What you may rely on: nothing here knows a channel, a participant or a node; both rendezvous and the port for chips
+//! stand on it.
+
+pub mod clock;
+pub mod descriptor;
+pub mod forks;
+pub mod futex;
+pub mod realtime;
+pub mod round_trip;
+pub mod signals;
+
+pub(crate) mod credentials;
+pub(crate) mod mapping;

@@ -1,0 +1,155 @@
+//! What a real-time process asks of Linux: memory that stays, a processor of its own, a priority.
+//!
+//! What you may rely on: each function does its one thing or says which permission is missing and what the limit is
+//! now. None is needed for correctness.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::io::Errno;
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::error::{Error, Tried};
+
+/// Stack that [`lock_memory`] touches, in bytes.
+pub const STACK_BYTES: usize = 128 * 1024;
+
+/// Keeps all memory of this process, present and future, in RAM, and touches the stack of this thread.
+///
+/// # Errors
+/// [`Error::Permission`] if neither `CAP_IPC_LOCK` nor `RLIMIT_MEMLOCK` allows it.
+pub fn lock_memory() -> Result<(), Error> {
+    mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)
+        .map_err(|errno| locking_refused("locking all memory", errno))?;
+    prefault_stack();
+    Ok(())
+}
+
+/// Touches [`STACK_BYTES`] of this thread's stack, so that later calls find the pages there.
+#[inline(never)]
+pub fn prefault_stack() {
+    let mut stack = [0u8; STACK_BYTES];
+    for page in stack.chunks_mut(4096) {
+        page[0] = 1;
+    }
+    std::hint::black_box(&stack);
+}
+
+/// Runs this thread on one processor only.
+///
+/// # Errors
+/// [`Error::Argument`] if there is no such processor, or this process may not use it.
+pub fn pin_to_core(core: usize) -> Result<(), Error> {
+    if core >= CpuSet::MAX_CPU {
+        return Err(no_such_core(core));
+    }
+    if cores().len() > 1 {
+        PINNED_BY_CHOICE.store(true, Ordering::Relaxed);
+    }
+    let mut set = CpuSet::new();
+    set.set(core);
+    match sched_setaffinity(None, &set) {
+        Err(Errno::INVAL) => Err(no_such_core(core)),
+        done => done.tried("choosing a processor"),
+    }
+}
+
+/// Set once a thread of this process took one processor of several by [`pin_to_core`].
+static PINNED_BY_CHOICE: AtomicBool = AtomicBool::new(false);
+
+/// Whether a single allowed processor is this process's own choice, so that a peer may well run on another one.
+pub(crate) fn pinned_by_choice() -> bool {
+    PINNED_BY_CHOICE.load(Ordering::Relaxed)
+}
+
+/// The processors that this thread may run on.
+pub fn cores() -> Vec<usize> {
+    let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
+}
+
+fn no_such_core(core: usize) -> Error {
+    Error::Argument(format!("processor {core} does not exist or is not allowed; allowed: {:?}", cores()))
+}
+
+/// Gives this thread a `SCHED_FIFO` priority, 1 (lowest) to 99.
+///
+/// # Errors
+/// [`Error::Argument`] if the priority is out of range; [`Error::Permission`] if neither `CAP_SYS_NICE` nor
+/// `RLIMIT_RTPRIO` allows it.
+pub fn set_fifo_priority(priority: u8) -> Result<(), Error> {
+    if !(1..=99).contains(&priority) {
+        return Err(Error::Argument(format!("priority {priority} is not 1 to 99")));
+    }
+    set_scheduler(libc::SCHED_FIFO, i32::from(priority))
+}
+
+/// Gives this thread back to the ordinary scheduler.
+///
+/// # Errors
+/// [`Error::System`] if the kernel refuses.
+pub fn set_ordinary_priority() -> Result<(), Error> {
+    set_scheduler(libc::SCHED_OTHER, 0)
+}
+
+fn set_scheduler(policy: i32, priority: i32) -> Result<(), Error> {
+    // The kernel's `struct sched_param`; some C libraries declare more.
+    let parameters: [libc::c_int; 1] = [priority];
+    // SAFETY: 0 is the calling thread; the parameters live across the call, which only reads them. The system call
+    // itself, because the C library of some systems refuses the function.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters) };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    if error.raw_os_error() != Some(libc::EPERM) {
+        return Err(error).tried("setting the priority");
+    }
+    Err(Error::Permission {
+        action: "a SCHED_FIFO priority",
+        needed: "CAP_SYS_NICE or a sufficient RLIMIT_RTPRIO (`ulimit -r`, limits.conf `rtprio`)",
+        current: format!("RLIMIT_RTPRIO is {}", limit(Resource::Rtprio)),
+    })
+}
+
+/// What it means that the kernel did not lock memory.
+pub(crate) fn locking_refused(action: &'static str, errno: Errno) -> Error {
+    match errno {
+        Errno::PERM | Errno::NOMEM | Errno::AGAIN => Error::Permission {
+            action,
+            needed: "CAP_IPC_LOCK or a larger RLIMIT_MEMLOCK (`ulimit -l`, limits.conf `memlock`)",
+            current: format!("RLIMIT_MEMLOCK is {} bytes", limit(Resource::Memlock)),
+        },
+        other => Error::System { action, source: other.into() },
+    }
+}
+
+fn limit(resource: Resource) -> String {
+    getrlimit(resource).current.map_or_else(|| "unlimited".to_owned(), |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn out_of_range_is_said() {
+        assert!(matches!(set_fifo_priority(0), Err(Error::Argument(_))));
+        assert!(matches!(set_fifo_priority(100), Err(Error::Argument(_))));
+        assert!(matches!(pin_to_core(1023), Err(Error::Argument(_))));
+        assert!(matches!(pin_to_core(100_000), Err(Error::Argument(_))));
+    }
+
+    #[test]
+    fn a_thread_can_be_pinned() {
+        std::thread::spawn(|| {
+            let (core, several) = (cores()[0], cores().len() > 1);
+            pin_to_core(core).unwrap();
+            assert_eq!(cores(), [core]);
+            assert_eq!(crate::os::futex::spin_allowed(), several, "one processor by choice, not by necessity");
+        })
+        .join()
+        .unwrap();
+    }
+}

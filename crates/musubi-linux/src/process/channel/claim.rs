@@ -1,0 +1,309 @@
+//! Channel ends: claimed by one participant of a domain at a time, linked with whoever holds the other end.
+//!
+//! What you may rely on: while an [`End`] exists, no other participant of the domain holds that end of that channel.
+//! Its mailbox ([`super::mailbox`]) shows who is at the other side; its own words stay mapped as long as it lives, also
+//! after the participant has left.
+//!
+//! How it works: holding the end is holding a socket name, which the kernel frees at death. Opening and closing are
+//! announced to the peers of the other domain (`rendezvous/linking.rs`).
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+
+use musubi_core::layout::{Part, rx, tx};
+use musubi_core::plan::Fifo;
+use musubi_core::port::Doorbell;
+use rustix::event::epoll;
+
+use crate::error::{Error, Tried};
+use crate::process::channel::doorbell::LinkDoorbell;
+use crate::process::channel::event_fd::EventGate;
+use crate::process::channel::latest_timer::LateTime;
+use crate::process::channel::mailbox::{RxLinks, TxLinks};
+use crate::process::rendezvous::registry::{Shared, Token};
+use crate::process::section::OwnPart;
+
+/// Which end of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// The end that sends.
+    Send,
+    /// The end that receives.
+    Receive,
+}
+
+impl Direction {
+    /// The end at the other side.
+    pub fn other(self) -> Direction {
+        match self {
+            Direction::Send => Direction::Receive,
+            Direction::Receive => Direction::Send,
+        }
+    }
+
+    /// The word of such an end that says whether it is in use.
+    pub(crate) fn open_word(self) -> u32 {
+        match self {
+            Direction::Send => tx::OPEN,
+            Direction::Receive => rx::OPEN,
+        }
+    }
+
+    /// Such an end of a channel in its holder's section.
+    pub(crate) fn part(self, fifo: u16) -> Part {
+        match self {
+            Direction::Send => Part::Tx(fifo),
+            Direction::Receive => Part::Rx(fifo),
+        }
+    }
+}
+
+impl std::fmt::Display for Direction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Direction::Send => "sending",
+            Direction::Receive => "receiving",
+        })
+    }
+}
+
+/// What the attendant and the holder share of an end.
+#[derive(Debug)]
+pub(crate) struct EndCore {
+    pub(crate) fifo: u16,
+    pub(crate) direction: Direction,
+    pub(crate) serial: u32,
+    pub(crate) own: OwnPart,
+    pub(crate) mailbox: Mailbox,
+    pub(crate) late: LateTime,
+    pub(crate) gate: OnceLock<EventGate>,
+}
+
+/// Who is at the other side.
+#[derive(Debug)]
+pub enum Mailbox {
+    /// Of a send end.
+    Tx(Arc<TxLinks>),
+    /// Of a receive end.
+    Rx(Arc<RxLinks>),
+}
+
+/// One end of a FIFO channel. Dropping it closes the end.
+#[derive(Debug)]
+pub struct End {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) core: Arc<EndCore>,
+}
+
+impl End {
+    /// Number of the channel.
+    pub fn fifo(&self) -> u16 {
+        self.core.fifo
+    }
+
+    /// The channel in the plan.
+    pub fn channel(&self) -> &'static Fifo<'static> {
+        self.core.channel(&self.shared)
+    }
+
+    /// Which end.
+    pub fn direction(&self) -> Direction {
+        self.core.direction
+    }
+
+    /// Our participant number and epoch, as links name us.
+    pub fn me(&self) -> (u16, u32) {
+        (self.shared.me.participant, self.shared.me.epoch)
+    }
+
+    /// Our own words of this end.
+    #[inline]
+    pub fn own(&self) -> &OwnPart {
+        &self.core.own
+    }
+
+    /// The mailbox that the attendant fills.
+    pub fn mailbox(&self) -> &Mailbox {
+        &self.core.mailbox
+    }
+
+    /// The mailbox of a send end.
+    pub fn tx_links(&self) -> Option<&Arc<TxLinks>> {
+        match &self.core.mailbox {
+            Mailbox::Tx(links) => Some(links),
+            Mailbox::Rx(_) => None,
+        }
+    }
+
+    /// The mailbox of a receive end.
+    pub fn rx_links(&self) -> Option<&Arc<RxLinks>> {
+        match &self.core.mailbox {
+            Mailbox::Rx(links) => Some(links),
+            Mailbox::Tx(_) => None,
+        }
+    }
+
+    /// A descriptor for event loops, the same for the life of the end: readable after a peer that saw
+    /// [`musubi_core::layout::waiting::ARMED`] in our `WAITING` word has rung, and after a change of links.
+    ///
+    /// # Errors
+    /// [`Error::System`] if the process has no descriptors left.
+    pub fn event_fd(&self) -> Result<BorrowedFd<'_>, Error> {
+        Ok(self.gate()?.fd())
+    }
+
+    /// [`End::event_fd`] as a descriptor of its own, for a caller that cannot borrow the end.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn duplicate_event_fd(&self) -> Result<OwnedFd, Error> {
+        self.event_fd()?.try_clone_to_owned().tried("duplicating a descriptor")
+    }
+
+    /// Makes the descriptor unreadable until the next ring or change. Clear first, then look for messages.
+    pub fn clear_event(&self) {
+        if let Some(gate) = self.core.gate.get() {
+            gate.clear();
+        }
+    }
+
+    /// Has the attendant wake `waker`, once, as soon as the descriptor is readable. Not together with another use of
+    /// the descriptor.
+    ///
+    /// # Errors
+    /// [`Error::System`] if the process has no descriptors left; [`Error::Left`] after the participant has left.
+    ///
+    /// Gives the waker that was set before, so that the caller drops it where its destructor does no harm.
+    pub fn set_waker(&self, waker: Waker) -> Result<Option<Waker>, Error> {
+        let gate = self.gate()?;
+        let former = gate.set_waker(Some(waker));
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
+        let token = Token::Waker(self.core.serial).data();
+        match epoll::modify(&self.shared.epoll, gate.fd(), token, flags) {
+            Err(rustix::io::Errno::NOENT) => epoll::add(&self.shared.epoll, gate.fd(), token, flags),
+            done => done,
+        }
+        .tried("watching a descriptor")?;
+        if self.shared.stopping() { Err(Error::Left) } else { Ok(former) }
+    }
+
+    /// Has the attendant raise a notification at `at_ns` ([`crate::os::clock::now_ns`]) unless disarmed before. Cheap if
+    /// the same or an earlier time is armed already.
+    #[inline]
+    pub fn arm_late(&self, at_ns: u64) {
+        self.shared.late.arm(&self.core.late, at_ns);
+    }
+
+    /// Whether [`End::arm_late`] still has something to raise.
+    #[inline]
+    pub fn is_late_armed(&self) -> bool {
+        self.core.late.is_armed()
+    }
+
+    /// Takes back [`End::arm_late`].
+    #[inline]
+    pub fn disarm_late(&self) {
+        self.core.late.disarm();
+    }
+
+    /// The gate to event loops, made when first asked for.
+    fn gate(&self) -> Result<&EventGate, Error> {
+        if let Some(gate) = self.core.gate.get() {
+            return Ok(gate);
+        }
+        let gate = EventGate::new()?;
+        let mut registry = self.shared.lock();
+        let gate = self.core.gate.get_or_init(|| gate);
+        for who in self.core.linked() {
+            registry.give_doorbell(&self.shared, &self.core, who);
+        }
+        Ok(gate)
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if self.shared.process.is_this() {
+            self.shared.lock().close_end(&self.shared, &self.core);
+        }
+    }
+}
+
+impl EndCore {
+    /// Those at the other side who live: participant, epoch, serial.
+    fn linked(&self) -> Vec<(u16, u32, u32)> {
+        match &self.mailbox {
+            Mailbox::Tx(links) => {
+                links.lock().receiver.iter().map(|link| (link.participant, link.epoch, link.serial)).collect()
+            }
+            Mailbox::Rx(links) => {
+                let state = links.lock();
+                let living = state.senders.iter().filter(|sender| sender.alive);
+                living.map(|sender| (sender.participant, sender.epoch, sender.serial)).collect()
+            }
+        }
+    }
+
+    /// The channel in the plan.
+    pub(crate) fn channel(&self, shared: &Shared) -> &'static Fifo<'static> {
+        &shared.plan.fifos[usize::from(self.fifo)]
+    }
+
+    /// The domain at the other side.
+    pub(crate) fn other_domain(&self, shared: &Shared) -> u16 {
+        match self.direction {
+            Direction::Send => self.channel(shared).to,
+            Direction::Receive => self.channel(shared).from,
+        }
+    }
+
+    /// Says in our section that the end is not in use.
+    pub(crate) fn mark_closed(&self) {
+        self.late.disarm();
+        self.own.words().set(self.direction.open_word(), 0);
+    }
+
+    /// Our participant leaves: the other side is gone for us. The link words stay, so that it can drain what we sent.
+    pub(crate) fn leave(&self, shared: &Shared) -> Option<Waker> {
+        self.mark_closed();
+        if let Some(gate) = self.gate.get() {
+            let _ = epoll::delete(&shared.epoll, gate.fd());
+        }
+        match &self.mailbox {
+            Mailbox::Tx(links) => links.change(|state| state.receiver = None),
+            // What the senders still have queued is for our successor.
+            Mailbox::Rx(links) => links.change(|state| state.senders.clear()),
+        }
+        self.notify_change();
+        self.gate.get()?.set_waker(None)
+    }
+
+    /// Raises a notification that no message carries.
+    pub(crate) fn raise_late(&self) {
+        let Mailbox::Tx(links) = &self.mailbox else { return };
+        let own = self.own.words();
+        own.advance(tx::EVENTS, 1);
+        // Before the look at WAITING: the receiver announces sleep and then looks at EVENTS.
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        let state = links.lock();
+        if let Some(link) = &state.receiver {
+            let waiting = link.words.words().look(rx::WAITING);
+            if waiting != 0 {
+                LinkDoorbell { socket: link.doorbell.as_deref() }.ring(own.word(tx::BELL), waiting);
+            }
+        }
+    }
+
+    pub(crate) fn notify_change(&self) {
+        if let Some(gate) = self.gate.get() {
+            gate.notify();
+        }
+    }
+
+    pub(crate) fn forget_bell(&self, who: (u16, u32, u32)) {
+        if let Some(gate) = self.gate.get() {
+            gate.remove_bell(who);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A descriptor for event loops: readable when a peer has rung or the links of an end have changed.
+//!
+//! What you may rely on: the descriptor stays the same across restarts of peers; [`EventGate::clear`] takes a bounded
+//! number of steps, whatever a peer sends.
+//!
+//! How it works: an epoll descriptor over one datagram socket a link, whose other end the peer holds, and an event
+//! descriptor for changes of links.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+
+use crate::error::{Error, Tried};
+use crate::os::descriptor::Descriptor;
+
+/// Most bytes that one clearing takes off one doorbell socket; the kernel queues fewer datagrams by default.
+const DRAIN_MAX: usize = 1024;
+
+/// Whose doorbell: participant, epoch, serial of its end.
+pub(crate) type LinkKey = (u16, u32, u32);
+
+/// What one end offers to event loops.
+#[derive(Debug)]
+pub(crate) struct EventGate {
+    epoll: Descriptor,
+    change: Descriptor,
+    bells: Mutex<Vec<(LinkKey, Descriptor)>>,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl EventGate {
+    pub(crate) fn new() -> Result<EventGate, Error> {
+        let epoll = Descriptor::epoll().tried("creating an event descriptor")?;
+        let change = Descriptor::event().tried("creating an event descriptor")?;
+        watch(&epoll, change.as_fd())?;
+        Ok(EventGate { epoll, change, bells: Mutex::new(Vec::new()), waker: Mutex::new(None) })
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Makes a doorbell for a link; gives the side that the peer rings.
+    pub(crate) fn add_bell(&self, key: LinkKey) -> Result<Descriptor, Error> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::DGRAM, flags, None).tried("creating a doorbell")?;
+        watch(&self.epoll, ours.as_fd())?;
+        self.bells().push((key, ours.into()));
+        Ok(theirs.into())
+    }
+
+    pub(crate) fn remove_bell(&self, key: LinkKey) {
+        self.retain_bells(|(of, _)| *of != key);
+    }
+
+    /// Makes the descriptor readable.
+    pub(crate) fn notify(&self) {
+        let _ = rustix::io::write(&self.change, &1u64.to_ne_bytes());
+    }
+
+    /// Makes the descriptor unreadable until the next ring or change.
+    pub(crate) fn clear(&self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.change, &mut count);
+        self.retain_bells(|(_, socket)| drain(socket.as_fd()));
+    }
+
+    pub(crate) fn set_waker(&self, waker: Option<Waker>) -> Option<Waker> {
+        std::mem::replace(&mut *self.waker.lock().unwrap_or_else(PoisonError::into_inner), waker)
+    }
+
+    fn bells(&self) -> MutexGuard<'_, Vec<(LinkKey, Descriptor)>> {
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn retain_bells(&self, keep: impl Fn(&(LinkKey, Descriptor)) -> bool) {
+        self.bells().retain(|bell| {
+            let kept = keep(bell);
+            if !kept {
+                // Explicitly: a forked child may hold the socket, and then closing ours would not take it off.
+                let _ = epoll::delete(&self.epoll, &bell.1);
+            }
+            kept
+        });
+    }
+}
+
+fn watch(epoll: &Descriptor, fd: BorrowedFd<'_>) -> Result<(), Error> {
+    epoll::add(epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN).tried("watching a descriptor")
+}
+
+/// Takes what is queued; false if the socket is broken.
+fn drain(socket: BorrowedFd<'_>) -> bool {
+    let mut byte = [0u8; 1];
+    for _ in 0..DRAIN_MAX {
+        match recv(socket, &mut byte, RecvFlags::DONTWAIT) {
+            Ok(_) | Err(Errno::INTR) => (),
+            Err(Errno::AGAIN) => return true,
+            Err(_) => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,111 @@
+//! Waiting of channel ends: spin for a while, then sleep on the other side's bell and on our own mailbox.
+//!
+//! What you may rely on: no lost wake-up (the bell's value is read before the announcement and compared by the kernel);
+//! the deadline holds; spinning never happens on one processor, where it would keep the peer from running.
+
+use std::sync::atomic::AtomicU32;
+
+use musubi_core::endpoint::Deadline;
+use musubi_core::layout::{rx, tx};
+use musubi_core::plan::Plan;
+
+use crate::os::clock::now_ns;
+use crate::os::futex::{self, Wake, Watch};
+use crate::process::channel::mailbox::{RxSender, TxLink};
+
+/// Looks between two readings of the clock while spinning.
+const LOOKS: u32 = 64;
+
+/// Lets the other side get ahead in a stream: a few hundred nanoseconds, in which it fills or empties several blocks
+/// without us looking at the lines it works on.
+pub(crate) fn stream_pause() {
+    for _ in 0..STREAM_PAUSES {
+        std::hint::spin_loop();
+    }
+}
+
+/// Processor pauses of one [`stream_pause`].
+const STREAM_PAUSES: u32 = 6;
+
+/// How long a wait spins before it sleeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Spin {
+    ns: u64,
+}
+
+impl Spin {
+    /// What the plan says for a domain, or nothing where this thread has one processor only.
+    pub(crate) fn of(plan: &Plan<'_>, domain: u16) -> Spin {
+        let planned = plan.domains.get(usize::from(domain)).map_or(0, |domain| domain.spin_ns);
+        Spin { ns: if futex::spin_allowed() { u64::from(planned) } else { 0 } }
+    }
+
+    /// Looks again and again until there is a result, the spinning time is over or the deadline has passed.
+    #[inline]
+    pub fn until<R>(self, deadline: Deadline, mut look: impl FnMut() -> Option<R>) -> Option<R> {
+        if self.ns == 0 {
+            return None;
+        }
+        let end_ns = match deadline {
+            Deadline::Poll => return None,
+            Deadline::At(ns) => ns.min(now_ns().saturating_add(self.ns)),
+            Deadline::Forever => now_ns().saturating_add(self.ns),
+        };
+        loop {
+            for _ in 0..LOOKS {
+                let result = look();
+                if result.is_some() {
+                    return result;
+                }
+            }
+            if now_ns() >= end_ns {
+                return None;
+            }
+        }
+    }
+}
+
+/// A link whose bell can be slept on; keeps the bell's memory mapped.
+pub trait Bell {
+    /// The word that the other side changes when it rings.
+    fn bell(&self) -> &AtomicU32;
+}
+
+impl Bell for TxLink {
+    fn bell(&self) -> &AtomicU32 {
+        self.words.words().word(rx::BELL)
+    }
+}
+
+impl Bell for RxSender {
+    fn bell(&self) -> &AtomicU32 {
+        self.words.words().word(tx::BELL)
+    }
+}
+
+/// A sleep that was prepared: announced to the peer, with the values that must still hold.
+#[derive(Debug)]
+pub struct Sleep<L> {
+    bell: Option<(L, u32)>,
+    version: u32,
+}
+
+impl<L: Bell> Sleep<L> {
+    pub(crate) fn new(bell: Option<(L, u32)>, version: u32) -> Sleep<L> {
+        Sleep { bell, version }
+    }
+
+    /// The words to sleep on: the bell, if there is one, and our mailbox.
+    pub(crate) fn watches<'w>(&'w self, version_word: &'w AtomicU32) -> impl Iterator<Item = futex::Shared<'w>> {
+        let bell = self.bell.as_ref().map(|(link, expected)| Watch { word: link.bell(), expected: *expected });
+        let local = Watch { word: version_word, expected: self.version };
+        bell.map(futex::Shared::Between).into_iter().chain([futex::Shared::Within(local)])
+    }
+
+    /// Sleeps until rung, the mailbox changes, or the deadline; false if that has passed.
+    pub fn sleep(&self, version_word: &AtomicU32, deadline: Deadline) -> bool {
+        let bell = self.bell.as_ref().map(|(link, expected)| Watch { word: link.bell(), expected: *expected });
+        let local = Watch { word: version_word, expected: self.version };
+        futex::sleep(bell, local, deadline.into()) == Wake::Woken
+    }
+}

@@ -1,0 +1,13 @@
+//! How participants of one kernel find each other and exchange their memories.
+
+pub mod message;
+pub mod socket_names;
+
+pub(crate) mod attendant;
+pub(crate) mod connection;
+pub(crate) mod dial;
+pub(crate) mod registry;
+pub(crate) mod slot;
+
+mod handshake;
+mod linking;
