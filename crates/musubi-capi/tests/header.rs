@@ -9,8 +9,8 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 use std::process::Command;
 
-use musubi::abi::{Config, FOREVER, Filter, LOCK_MEMORY, PREFAULT, READY_BLOCK, READY_EVENT, READY_PEER, Usage};
-use musubi::status::STATUSES;
+use musubi::mdcom::abi::{Config, FOREVER, Filter, LOCK_MEMORY, PREFAULT, READY_BLOCK, READY_EVENT, READY_PEER, Usage};
+use musubi::mdcom::status::STATUSES;
 use programs::{compile, directory, libraries, root};
 
 fn header() -> String {

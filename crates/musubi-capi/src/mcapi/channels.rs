@@ -5,12 +5,13 @@ use musubi_transport::engine::{ChannelHandle, ChannelKind, Sending};
 use musubi_transport::runtime::Hub;
 
 use super::endpoints::fails_on_limit;
-use super::give::{export, given};
+use super::exports::export;
 use super::messages::{confirmed, end, give_up};
-use super::node::{Bound, NodeEngine, bound};
+use super::node::{NodeEngine, ThreadNode, bound};
 use super::requests::Goes;
 use super::status::Status;
 use super::waiting::{Begun, begin};
+use crate::ffi::given;
 
 use ChannelKind::{Packet, Scalar};
 
@@ -70,7 +71,7 @@ fn available(kind: ChannelKind, handle: u32) -> Result<u32, Status> {
 /// Sends by trying, as long as the sending endpoint's timeout says.
 #[inline]
 pub(crate) fn send(
-    bound: &Bound,
+    bound: &ThreadNode,
     handle: ChannelHandle,
     mut attempt: impl FnMut(&mut NodeEngine, &mut Hub) -> Result<Sending, Error>,
 ) -> Result<(), Status> {
@@ -97,7 +98,7 @@ pub(crate) fn send(
 /// Receives by trying, as long as the receiving endpoint's timeout says.
 #[inline]
 pub(crate) fn receive<R>(
-    bound: &Bound,
+    bound: &ThreadNode,
     handle: ChannelHandle,
     mut attempt: impl FnMut(&mut NodeEngine, &mut Hub) -> Result<Option<R>, Error>,
 ) -> Result<R, Status> {
@@ -109,7 +110,7 @@ pub(crate) fn receive<R>(
 }
 
 /// The endpoint of a channel's end, and its timeout.
-fn timeout_ms(bound: &Bound, handle: ChannelHandle) -> Result<(musubi_transport::EndpointId, u32), Status> {
+fn timeout_ms(bound: &ThreadNode, handle: ChannelHandle) -> Result<(musubi_transport::EndpointId, u32), Status> {
     bound.with(|engine, _| {
         let endpoint = engine.channel_endpoint(handle)?;
         Ok((endpoint, engine.endpoint_timeout_ms(endpoint)?))

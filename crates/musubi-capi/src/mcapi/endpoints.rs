@@ -6,11 +6,12 @@ use musubi_transport::EndpointId;
 use musubi_transport::engine::{Outcome, RequestId};
 use musubi_transport::runtime::{Block, Hub};
 
-use super::give::{bytes, export, given};
-use super::node::{Bound, NodeEngine, bound};
+use super::exports::export;
+use super::node::{NodeEngine, ThreadNode, bound};
 use super::requests::Goes;
 use super::status::Status;
 use super::waiting::{Begun, begin};
+use crate::ffi::{bytes, given};
 
 /// `MCAPI_PORT_ANY`.
 const PORT_ANY: u32 = u32::MAX;
@@ -31,7 +32,7 @@ pub(crate) fn named(endpoint: u32) -> Result<EndpointId, Status> {
 
 /// Whether a blocking call at one of our endpoints fails rather than waits for memory.
 #[cold]
-pub(crate) fn fails_on_limit(bound: &Bound, endpoint: EndpointId) -> Result<bool, Status> {
+pub(crate) fn fails_on_limit(bound: &ThreadNode, endpoint: EndpointId) -> Result<bool, Status> {
     let value = bound.with(|engine, hub| {
         let request = engine.endpoint_attribute(endpoint, ATTRIBUTE_MEMORY_TYPE, 4, hub)?;
         engine.take_outcome(request)
@@ -41,7 +42,7 @@ pub(crate) fn fails_on_limit(bound: &Bound, endpoint: EndpointId) -> Result<bool
 }
 
 /// Waits for an engine's request; one whose time is over is given up.
-pub(crate) fn outcome(bound: &Bound, request: RequestId, timeout_ms: u32) -> Result<Outcome<Block>, Status> {
+pub(crate) fn outcome(bound: &ThreadNode, request: RequestId, timeout_ms: u32) -> Result<Outcome<Block>, Status> {
     let waited = bound.wait(timeout_ms, |engine, _| match engine.take_outcome(request) {
         Ok(None) => None,
         Ok(Some(outcome)) => Some(outcome.map_err(Status::from)),
@@ -57,7 +58,7 @@ pub(crate) fn outcome(bound: &Bound, request: RequestId, timeout_ms: u32) -> Res
 }
 
 /// The value of an attribute, asked for wherever it is; what cannot be reached in time is `unreachable`.
-pub(crate) fn attribute(bound: &Bound, request: RequestId, unreachable: Status) -> Result<Vec<u8>, Status> {
+pub(crate) fn attribute(bound: &ThreadNode, request: RequestId, unreachable: Status) -> Result<Vec<u8>, Status> {
     let timeout_ms = bound.node.topology().network.resume_ms.saturating_add(ANSWER_MS_MAX).min(u32::MAX - 1);
     match outcome(bound, request, timeout_ms) {
         Ok(Outcome::Attribute(value)) => Ok(value),

@@ -11,11 +11,12 @@ use musubi_transport::runtime::{Block, Hub};
 use musubi_transport::{EndpointId, Error};
 
 use super::endpoints::{fails_on_limit, named};
-use super::give::{bytes, export, given};
-use super::node::{Bound, NodeEngine, bound};
+use super::exports::export;
+use super::node::{NodeEngine, ThreadNode, bound};
 use super::requests::{Goes, Result as Became};
 use super::status::Status;
 use super::waiting::{Begun, begin};
+use crate::ffi::{bytes, given};
 
 /// Copies a message into a program's buffer.
 ///
@@ -33,11 +34,14 @@ pub(crate) unsafe fn take(payload: &Payload<Block>, buffer: *mut u8, size: usize
 
 /// Refuses a buffer to receive into that is NULL and not empty.
 fn room(buffer: *mut c_void, size: usize) -> Result<(), Status> {
-    if size > 0 { given(buffer) } else { Ok(()) }
+    if size > 0 {
+        given(buffer)?;
+    }
+    Ok(())
 }
 
 /// Sends, waiting as long as the sending endpoint's attribute says.
-fn send(bound: &Bound, from: EndpointId, to: EndpointId, priority: u32, payload: &[u8]) -> Result<(), Status> {
+fn send(bound: &ThreadNode, from: EndpointId, to: EndpointId, priority: u32, payload: &[u8]) -> Result<(), Status> {
     let tried = bound.with(|engine, hub| {
         let sending = engine.send_message(from, to, priority, payload, hub)?;
         let timeout_ms = if sending == Sending::Done { 0 } else { engine.endpoint_timeout_ms(from)? };
@@ -77,7 +81,7 @@ pub(crate) fn confirmed(engine: &mut NodeEngine, sending: Sending) -> Option<Res
 
 /// Ends a send whose time is over: who does not wait at all takes the link's word.
 pub(crate) fn give_up(
-    bound: &Bound,
+    bound: &ThreadNode,
     sending: Sending,
     timeout_ms: u32,
     sent: Result<(), Status>,
@@ -172,7 +176,7 @@ export! {
 }
 
 /// Receives, waiting as long as the endpoint's attribute says.
-fn receive(bound: &Bound, at: EndpointId) -> Result<Payload<Block>, Status> {
+fn receive(bound: &ThreadNode, at: EndpointId) -> Result<Payload<Block>, Status> {
     let tried = bound.with(|engine, hub| {
         hub.take_in(engine);
         Ok(match engine.receive_message(at, hub)? {

@@ -9,19 +9,19 @@
 //!
 //! What it does not do: know shared memory from TCP.
 
+mod at_exit;
 mod cancellation;
 mod channels;
 mod display;
 mod endpoints;
-mod exit;
-mod give;
-mod held;
+mod exports;
 mod messages;
 mod node;
 pub mod nodes;
 mod packets;
+mod packets_in_hand;
 pub mod requests;
 mod scalars;
-mod sent;
+mod sent_buffers;
 pub mod status;
 mod waiting;

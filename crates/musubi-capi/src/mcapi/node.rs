@@ -20,23 +20,23 @@ use musubi_transport::tcp::{self, TcpCarrier};
 use musubi_transport::topology::Topology;
 use musubi_transport::{Error, NodeId};
 
-use super::exit::deliver_at_exit;
-use super::held::Held;
+use super::at_exit::deliver_at_exit;
+use super::packets_in_hand::PacketsInHand;
 use super::requests::Requests;
-use super::sent::Sent;
+use super::sent_buffers::SentBuffers;
 use super::status::Status;
-use crate::failure::{Failure, note};
+use crate::mdcom::failure::{Failure, note};
 
 /// The engine of a node.
 pub(crate) type NodeEngine = Engine<Block>;
 
 /// A node of this process, and what the C interface keeps for it. Lock order: the node's own, then these.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub(crate) struct ThreadNode {
     pub(crate) node: Node,
     requests: Mutex<Requests>,
-    held: Mutex<Held>,
-    pub(crate) sent: Sent,
+    held: Mutex<PacketsInHand>,
+    pub(crate) sent: SentBuffers,
     ended: AtomicBool,
     /// [`FORKS`] when it began.
     forks: u64,
@@ -49,12 +49,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Bound {
+impl ThreadNode {
     pub(crate) fn requests(&self) -> MutexGuard<'_, Requests> {
         lock(&self.requests)
     }
 
-    pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
+    pub(crate) fn held(&self) -> MutexGuard<'_, PacketsInHand> {
         lock(&self.held)
     }
 
@@ -131,7 +131,7 @@ pub(crate) fn deadline(timeout_ms: u32) -> Deadline {
 }
 
 /// The living nodes of this process, the oldest first.
-static NODES: RwLock<Vec<Arc<Bound>>> = RwLock::new(Vec::new());
+static NODES: RwLock<Vec<Arc<ThreadNode>>> = RwLock::new(Vec::new());
 /// Beginnings and ends.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 /// How many forks lie between this process and the one that first began a node.
@@ -160,7 +160,7 @@ fn leave_to_parent() {
 }
 
 /// The living nodes; none where another thread is just changing them.
-pub(crate) fn living() -> Vec<Arc<Bound>> {
+pub(crate) fn living() -> Vec<Arc<ThreadNode>> {
     let nodes = match NODES.try_read() {
         Ok(nodes) => nodes,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -173,9 +173,9 @@ pub(crate) fn living() -> Vec<Arc<Bound>> {
 enum Known {
     Nothing,
     /// Its own node; may have been ended.
-    Own(Arc<Bound>),
+    Own(Arc<ThreadNode>),
     /// The process's, as of so many changes.
-    Inherited(u64, Arc<Bound>),
+    Inherited(u64, Arc<ThreadNode>),
 }
 
 /// Says that the thread has ended.
@@ -195,7 +195,7 @@ thread_local! {
 
 /// Calls `by` with the node of the calling thread.
 #[inline]
-pub(crate) fn bound<R>(by: impl FnOnce(&Bound) -> Result<R, Status>) -> Result<R, Status> {
+pub(crate) fn bound<R>(by: impl FnOnce(&ThreadNode) -> Result<R, Status>) -> Result<R, Status> {
     let called = THREAD.try_with(|thread| {
         let known = thread.0.borrow();
         match &*known {
@@ -251,11 +251,11 @@ pub(crate) fn initialize<R>(domain: u32, node: u32, told: impl FnOnce(&Node) -> 
     started.unwrap_or(Err(Status::NodeInitFailed))
 }
 
-fn start(id: NodeId) -> Result<Bound, Status> {
+fn start(id: NodeId) -> Result<ThreadNode, Status> {
     let topology = musubi_config::topology_from_env_by(crate::reading::read).map_err(|report| {
         let text = report.render(false);
         super::display::say(1, || text.clone());
-        note(Failure::with_text(crate::status::Status::Description, text));
+        note(Failure::with_text(crate::mdcom::status::Status::Description, text));
         Status::NodeInitFailed
     })?;
     clear_vacant(id)?;
@@ -264,11 +264,11 @@ fn start(id: NodeId) -> Result<Bound, Status> {
     let node = started.inspect_err(|&error| {
         super::display::say(1, || format!("node {id} does not start: {}", why_not(&topology, id, error)));
     })?;
-    Ok(Bound {
+    Ok(ThreadNode {
         node,
         requests: Mutex::default(),
         held: Mutex::default(),
-        sent: Sent::default(),
+        sent: SentBuffers::default(),
         ended: AtomicBool::new(false),
         forks: FORKS.load(Ordering::Relaxed),
         orphaned: AtomicBool::new(false),
@@ -302,5 +302,5 @@ fn clear_vacant(id: NodeId) -> Result<(), Status> {
 
 /// Ends the calling thread's node.
 pub(crate) fn finalize() -> Result<(), Status> {
-    bound(Bound::finish)
+    bound(ThreadNode::finish)
 }

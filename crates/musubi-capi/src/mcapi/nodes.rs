@@ -7,9 +7,10 @@ use musubi_transport::runtime::Node;
 
 use super::cancellation::uncancelled;
 use super::endpoints::{attribute, put};
-use super::give::{export, given};
+use super::exports::export;
 use super::node::{bound, finalize, initialize};
 use super::status::Status;
+use crate::ffi::given;
 
 /// `MCAPI_VERSION`.
 pub const VERSION: u32 = 2015;

@@ -7,11 +7,12 @@ use musubi_transport::links::Payload;
 use musubi_transport::runtime::Hub;
 
 use super::channels::{receive, send};
-use super::give::{bytes, export, given};
+use super::exports::export;
 use super::node::{NodeEngine, bound};
 use super::requests::{Goes, Result as Became};
 use super::status::Status;
 use super::waiting::{Begun, begin};
+use crate::ffi::{bytes, given};
 
 export! {
     /// Sends a packet.

@@ -17,8 +17,8 @@ use std::ffi::c_void;
 use musubi_transport::engine::{ChannelHandle, Outcome, RequestId};
 use musubi_transport::runtime::Block;
 
-use super::held::Held;
 use super::node::NodeEngine;
+use super::packets_in_hand::PacketsInHand;
 use super::status::Status;
 
 /// Requests that can be pending at a time: `MCA_MAX_REQUESTS`.
@@ -183,7 +183,12 @@ impl Requests {
     ///
     /// # Safety
     /// Where it goes is as the program promised when it began the request.
-    pub(crate) unsafe fn settle(&mut self, number: u32, engine: &mut NodeEngine, held: &mut Held) -> Option<Seen> {
+    pub(crate) unsafe fn settle(
+        &mut self,
+        number: u32,
+        engine: &mut NodeEngine,
+        held: &mut PacketsInHand,
+    ) -> Option<Seen> {
         if let Some(Slot { state: State::Pending { request, goes, .. }, .. }) = self.slot(number) {
             let outcome = match engine.take_outcome(*request) {
                 Ok(None) => return self.seen(number),
@@ -272,7 +277,11 @@ impl Requests {
 ///
 /// # Safety
 /// As [`Requests::settle`].
-unsafe fn deliver(outcome: std::result::Result<Outcome<Block>, Status>, goes: &Goes, held: &mut Held) -> Result {
+unsafe fn deliver(
+    outcome: std::result::Result<Outcome<Block>, Status>,
+    goes: &Goes,
+    held: &mut PacketsInHand,
+) -> Result {
     match (outcome, goes) {
         (Err(status), _) => Result::failed(status),
         (Ok(Outcome::Message(message)), Goes::Message { buffer, size }) => {

@@ -3,7 +3,7 @@
 use musubi_transport::engine::ChannelHandle;
 
 use super::channels::{receive, send};
-use super::give::export;
+use super::exports::export;
 use super::node::bound;
 use super::status::Status;
 

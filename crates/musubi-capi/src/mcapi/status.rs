@@ -7,6 +7,8 @@ use core::ffi::CStr;
 
 use musubi_transport::Error;
 
+use crate::ffi::Null;
+
 /// Defines the codes, their numbers and their names from one list.
 macro_rules! codes {
     ($($variant:ident = $number:literal $name:literal,)*) => {
@@ -125,6 +127,12 @@ fn status_of(error: Error) -> Status {
 impl From<Error> for Status {
     fn from(error: Error) -> Status {
         status_of(error)
+    }
+}
+
+impl From<Null> for Status {
+    fn from(_: Null) -> Status {
+        Status::Parameter
     }
 }
 

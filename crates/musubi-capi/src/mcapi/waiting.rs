@@ -10,10 +10,11 @@ use musubi_transport::Error;
 use musubi_transport::engine::RequestId;
 use musubi_transport::runtime::Hub;
 
-use super::give::{export, give, given};
-use super::node::{Bound, NodeEngine, bound};
+use super::exports::{export, give};
+use super::node::{NodeEngine, ThreadNode, bound};
 use super::requests::{Goes, PENDING_MAX, Requests, Result as Became, Seen};
 use super::status::Status;
+use crate::ffi::given;
 
 /// What `mcapi_wait_any` gives if it fails: `MCAPI_RETURN_VALUE_INVALID`.
 const RETURN_VALUE_INVALID: u32 = u32::MAX;
@@ -33,7 +34,7 @@ pub(crate) enum Begun {
 /// # Safety
 /// `number` is NULL or points to room for a request; `goes` is as the program promised.
 pub(crate) unsafe fn begin(
-    bound: &Bound,
+    bound: &ThreadNode,
     number: *mut u32,
     goes: Goes,
     by: impl FnOnce(&mut NodeEngine, &mut Hub) -> Result<Begun, Error>,
@@ -67,7 +68,7 @@ fn status_of(seen: Option<Seen>) -> Status {
 }
 
 /// Looks at a request with the engine at hand.
-fn settle(bound: &Bound, number: u32, engine: &mut NodeEngine) -> Option<Seen> {
+fn settle(bound: &ThreadNode, number: u32, engine: &mut NodeEngine) -> Option<Seen> {
     // SAFETY: who began the request promised that where it goes is good until it is done.
     unsafe { bound.requests().settle(number, engine, &mut bound.held()) }
 }
@@ -90,7 +91,7 @@ unsafe fn tell_size(outcome: Became, size: *mut usize) {
 }
 
 /// What a test says: the outcome, and whether the program heard a failure before.
-fn test(bound: &Bound, number: u32) -> Result<(Became, bool), Status> {
+fn test(bound: &ThreadNode, number: u32) -> Result<(Became, bool), Status> {
     let mut seen = bound.requests().seen(number);
     if let Some(Seen::Pending { .. }) = seen {
         seen = bound.look(|engine, hub| {
@@ -167,7 +168,7 @@ fn first(requests: &mut Requests, numbers: &[u32]) -> Option<(usize, Option<Seen
 
 /// Waits until one of these is complete; gives its place and what came of it. A lone request is taken away then; of
 /// several, one that failed stays, so that a test tells which it was.
-fn wait(bound: &Bound, numbers: &[u32], timeout_ms: u32) -> Result<(usize, Became), Status> {
+fn wait(bound: &ThreadNode, numbers: &[u32], timeout_ms: u32) -> Result<(usize, Became), Status> {
     let at_once = {
         let mut requests = bound.requests();
         match first(&mut requests, numbers) {

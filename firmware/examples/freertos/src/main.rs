@@ -6,8 +6,8 @@ use core::ffi::{CStr, c_char, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use musubi::metal::{Ends, Node, install};
-use musubi::status::Status;
+use musubi::mdcom::metal::{Ends, Node, install};
+use musubi::mdcom::status::Status;
 use musubi_core::mapped::{Participant, Pulse, Setup, StorageLine, storage_lines};
 use musubi_freertos::{CTasks, OnBoard, Task, TaskBoard, on_ring, task};
 use musubi_metal::board::zcu102_r5::Zcu102R5;

@@ -4,12 +4,12 @@
 //!
 //! How it works: the interface's monitor is [`crate::monitor`], which [`crate::TaskBoard`] leaves while a task rests.
 
-use musubi::metal::{Node, System};
-use musubi::status::Status;
+use musubi::mdcom::metal::{Node, System};
+use musubi::mdcom::status::Status;
 
 use crate::{Machine, monitor, sleepers, task};
 
-/// The kernel's tasks as callers of the C interface. An image installs one with `musubi::metal::install`.
+/// The kernel's tasks as callers of the C interface. An image installs one with `musubi::mdcom::metal::install`.
 pub struct CTasks {
     /// The machine whose clock the participant's board has.
     pub machine: &'static dyn Machine,

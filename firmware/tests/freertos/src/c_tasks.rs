@@ -4,8 +4,8 @@ use core::ffi::c_int;
 use core::fmt;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-use musubi::metal::{Ends, Node, install};
-use musubi::status::Status;
+use musubi::mdcom::metal::{Ends, Node, install};
+use musubi::mdcom::status::Status;
 use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd};
 use musubi_freertos::{Task, task};
 use musubi_testsuite::plan;

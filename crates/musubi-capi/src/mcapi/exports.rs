@@ -1,10 +1,13 @@
-//! What stands between C and the functions: results by pointer, panics, NULL.
+//! How a function of include/mcapi.h is made of one that gives a result.
 //!
-//! What you may rely on: NULL never crashes; a status pointer may be NULL; no panic crosses into C.
+//! What you may rely on: a status pointer may be NULL; no panic crosses into C.
+//!
+//! How it works: [`export`] defines the function; [`give`] calls what it does, and puts the status where C wants it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::status::Status;
+use crate::ffi::put;
 
 /// Calls `by`, puts what it says where C wants it, and gives its value, or `otherwise`.
 ///
@@ -17,37 +20,9 @@ pub(crate) unsafe fn give<T>(status: *mut u32, otherwise: T, by: impl FnOnce() -
         Ok(value) => (value, Status::Success),
         Err(code) => (otherwise, code),
     };
-    if !status.is_null() {
-        // SAFETY: the caller's promise, and it is not NULL.
-        unsafe { status.write(code as u32) };
-    }
+    // SAFETY: the caller's promise.
+    unsafe { put(status, code as u32) };
     value
-}
-
-/// Refuses NULL before anything is done.
-#[inline]
-pub(crate) fn given<T>(pointer: *const T) -> Result<(), Status> {
-    if pointer.is_null() { Err(Status::Parameter) } else { Ok(()) }
-}
-
-/// More than any buffer that could be sent has; also what programs give that count below 0.
-const BYTES_MAX: usize = i32::MAX as usize;
-
-/// The bytes of a buffer to be sent, which may be NULL if it is empty; longer ones than any are `too_long`.
-///
-/// # Safety
-/// `buffer` is NULL or `size` bytes that nobody writes while the result is used.
-#[inline]
-pub(crate) unsafe fn bytes<'b>(buffer: *const u8, size: usize, too_long: Status) -> Result<&'b [u8], Status> {
-    if size == 0 {
-        return Ok(&[]);
-    }
-    given(buffer)?;
-    if size > BYTES_MAX {
-        return Err(too_long);
-    }
-    // SAFETY: the caller's promise; it is not NULL and its size is one that memory can have.
-    Ok(unsafe { std::slice::from_raw_parts(buffer, size) })
 }
 
 /// Defines functions for C: the last argument is where the status goes; a function that fails returns what `else` says.
@@ -64,7 +39,7 @@ macro_rules! export {
             let otherwise = ();
             $(let _ = otherwise; let otherwise = $otherwise;)?
             // SAFETY: the caller's promise.
-            unsafe { $crate::mcapi::give::give(mcapi_status, otherwise, by) }
+            unsafe { $crate::mcapi::exports::give(mcapi_status, otherwise, by) }
         }
     )*};
 }

@@ -22,6 +22,8 @@ pub use ends::{Addressed, Ends};
 pub use session::install;
 pub use system::{Node, System};
 
+use failure::Failure;
+
 /// FIFO channels that C tasks can use: those with a smaller number.
 pub const CHANNELS_MAX: usize = 32;
 /// SMEM channels likewise.
@@ -32,3 +34,11 @@ pub const HELD_MAX: usize = 64;
 pub const TASKS_MAX: usize = 16;
 /// Longest rest before a waiting call looks whether `mdcom_term` was called, in nanoseconds.
 const SLICE_NS: u64 = 50_000_000;
+
+/// `mdcom_term`.
+pub(crate) fn term() -> Result<(), Failure> {
+    session::end(|node| {
+        fifo::forget_all();
+        smem::forget_all(node);
+    })
+}

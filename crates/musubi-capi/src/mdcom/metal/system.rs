@@ -6,7 +6,7 @@ use musubi_core::endpoint::{ReceivingEnd, SendingEnd};
 use musubi_core::plan::Plan;
 
 use super::Addressed;
-use crate::status::Status;
+use crate::mdcom::status::Status;
 
 /// The image's scheduler, for C tasks. All functions are called from tasks.
 pub trait System: Sync {

@@ -12,7 +12,7 @@ use musubi_core::endpoint::Deadline;
 use super::failure::Failure;
 use super::fifo::Memory;
 use super::{Addressed, Node, SEGMENTS_MAX, session};
-use crate::status::Status;
+use crate::mdcom::status::Status;
 
 /// Who has a channel's lock. Used inside the monitor only.
 struct Desk {

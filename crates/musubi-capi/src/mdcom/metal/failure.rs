@@ -8,7 +8,8 @@ use core::cell::Cell;
 use core::ffi::{CStr, c_char};
 
 use super::{TASKS_MAX, session};
-use crate::status::{Status, status_of_core, text_of};
+use crate::ffi::Null;
+use crate::mdcom::status::{Status, status_of_core, text_of};
 
 /// Why a call fails: the code and, where it says more than the code's own text, a text.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,12 @@ impl Failure {
 impl From<Status> for Failure {
     fn from(status: Status) -> Failure {
         Failure { status, text: None }
+    }
+}
+
+impl From<Null> for Failure {
+    fn from(_: Null) -> Failure {
+        Status::Argument.into()
     }
 }
 

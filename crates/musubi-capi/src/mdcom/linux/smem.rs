@@ -15,9 +15,9 @@ use musubi_core::endpoint::{Attachment, Deadline as Until, SharedSegment};
 use musubi_core::plan::SMEMS_MAX;
 use musubi_linux::{Deadline, SharedEnd};
 
-use crate::failure::Failure;
-use crate::session::{self, Attached, deadline, lock};
-use crate::status::Status;
+use super::failure::Failure;
+use super::session::{self, Attached, deadline, lock};
+use crate::mdcom::status::Status;
 
 /// How long the first use of a channel waits for its memory, in nanoseconds.
 const MEMORY_NS_MAX: u64 = 500_000_000;

@@ -3,7 +3,7 @@
 //! What you may rely on: a call finds the attachment up, or says why not, by reading one word. Whoever waits while the
 //! attachment ends is woken and told.
 //!
-//! How it works: channels stand in static tables ([`crate::fifo`], [`crate::smem`]) and are opened by their first use,
+//! How it works: channels stand in static tables ([`super::fifo`], [`super::smem`]) and are opened by their first use,
 //! which takes the attachment's lock; afterwards a call needs its channel's lock only. Ending takes the attachment away
 //! first, so that nothing can be opened any more, then closes every channel, then leaves the system. Each attachment has
 //! a number, so that a thread that slept through an end and a new beginning knows that its channel is another.
@@ -19,10 +19,9 @@ use musubi_core::plan::{Plan, Role};
 use musubi_linux::clock::now_ns;
 use musubi_linux::{Deadline, Memory, Options, Participant};
 
-use crate::abi::{FOREVER, LOCK_MEMORY, PREFAULT, Wanted};
-use crate::failure::Failure;
-use crate::status::Status;
-use crate::{fifo, smem};
+use super::failure::Failure;
+use crate::mdcom::abi::{FOREVER, LOCK_MEMORY, PREFAULT, Wanted};
+use crate::mdcom::status::Status;
 
 /// Longest wait for a free slot of the domain, in nanoseconds.
 const SLOT_NS_MAX: u64 = 5_000_000_000;
@@ -221,8 +220,8 @@ fn memory(flags: u32) -> Memory {
     }
 }
 
-/// `mdcom_term`.
-pub(crate) fn term() -> Result<(), Failure> {
+/// Ends the attachment; `close` closes the channels, when none can be opened any more.
+pub(crate) fn end(close: impl FnOnce()) -> Result<(), Failure> {
     match PHASE.compare_exchange(phase::UP, phase::ENDING, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => {}
         Err(phase::BEGINNING) => {
@@ -232,8 +231,7 @@ pub(crate) fn term() -> Result<(), Failure> {
         Err(_) => return Err(absent()),
     }
     let attached = lock(&ATTACHED).take();
-    fifo::close_all();
-    smem::close_all();
+    close();
     drop(attached);
     PHASE.store(phase::ENDED, Ordering::SeqCst);
     Ok(())

@@ -1,6 +1,6 @@
-//! The structs of include/mdcom.h, and reading and writing through pointers that a C program gave.
+//! The structs of include/mdcom.h.
 //!
-//! What you may rely on: NULL is refused. That other pointers are good is the C program's promise.
+//! What you may rely on: size, offsets and values are those of the header.
 //!
 //! How it works: a test compiles a C program that prints sizes, offsets and values, and compares them with these.
 
@@ -9,8 +9,9 @@ use core::mem::size_of;
 
 use musubi_core::plan::FilterRule;
 
-use crate::failure::Failure;
-use crate::status::Status;
+use super::port::failure::Failure;
+use super::status::Status;
+use crate::ffi::text;
 
 /// `mdcom_config_t`.
 #[derive(Debug)]
@@ -115,9 +116,9 @@ pub(crate) unsafe fn wanted<'c>(config: *const Config) -> Result<Wanted<'c>, Fai
     // SAFETY: the caller's promise, and its size is ours.
     let config = unsafe { config.read() };
     // SAFETY: the caller's promise.
-    let domain = unsafe { text(config.domain, c"config.domain is not UTF-8") }?;
+    let domain = unsafe { text(config.domain) }.map_err(|_| argument(c"config.domain is not UTF-8"))?;
     // SAFETY: the caller's promise.
-    let instance = unsafe { text(config.instance, c"config.instance is not UTF-8") }?;
+    let instance = unsafe { text(config.instance) }.map_err(|_| argument(c"config.instance is not UTF-8"))?;
     // SAFETY: the caller's promise: not NULL here, so a C string.
     let description = (!config.description.is_null()).then(|| unsafe { CStr::from_ptr(config.description) });
     if config.flags & !(PREFAULT | LOCK_MEMORY) != 0 {
@@ -143,35 +144,4 @@ fn slot(slot: i32) -> Result<Option<u16>, Failure> {
 
 pub(crate) fn argument(text: &'static CStr) -> Failure {
     Failure::saying(Status::Argument, text)
-}
-
-/// A text; `None` for NULL. `otherwise` says what is wrong if it is not UTF-8.
-///
-/// # Safety
-/// `from` is NULL or a C string that lives as long as the result is used.
-pub(crate) unsafe fn text<'t>(from: *const c_char, otherwise: &'static CStr) -> Result<Option<&'t str>, Failure> {
-    if from.is_null() {
-        return Ok(None);
-    }
-    // SAFETY: the caller's promise.
-    let text = unsafe { CStr::from_ptr(from) };
-    text.to_str().map(Some).map_err(|_| argument(otherwise))
-}
-
-/// Refuses NULL before anything is done.
-#[inline]
-pub(crate) fn given<T>(to: *mut T) -> Result<(), Failure> {
-    if to.is_null() { Err(Status::Argument.into()) } else { Ok(()) }
-}
-
-/// Writes a result. NULL is left alone.
-///
-/// # Safety
-/// `to` is NULL or points to room for a `T`.
-#[inline]
-pub(crate) unsafe fn put<T>(to: *mut T, value: T) {
-    if !to.is_null() {
-        // SAFETY: the caller's promise.
-        unsafe { to.write(value) };
-    }
 }

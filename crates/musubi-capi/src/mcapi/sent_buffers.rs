@@ -13,17 +13,17 @@ const PLACES: usize = 1024;
 
 /// See above.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentBuffers {
     places: Box<[AtomicUsize; PLACES]>,
 }
 
-impl Default for Sent {
-    fn default() -> Sent {
-        Sent { places: Box::new([const { AtomicUsize::new(0) }; PLACES]) }
+impl Default for SentBuffers {
+    fn default() -> SentBuffers {
+        SentBuffers { places: Box::new([const { AtomicUsize::new(0) }; PLACES]) }
     }
 }
 
-impl Sent {
+impl SentBuffers {
     fn place(&self, address: usize) -> &AtomicUsize {
         // Buffers lie at multiples of 8 or more; the higher bits tell them apart.
         &self.places[(address >> 3 ^ address >> 13) % PLACES]
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn what_was_sent_is_known() {
-        let sent = Sent::default();
+        let sent = SentBuffers::default();
         sent.note(0x7f00_1230);
         assert!(sent.knows(0x7f00_1230));
         assert!(!sent.knows(0x7f00_1238) && !sent.knows(0));

@@ -71,14 +71,14 @@ type Addresses<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
 
 /// The packets that a node's program has.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct PacketsInHand {
     packets: Addresses<usize, Packet>,
 }
 
 /// What ended nodes' programs had not given back, by address.
 static LEFT: Mutex<Vec<(NodeId, usize, Packet)>> = Mutex::new(Vec::new());
 
-impl Held {
+impl PacketsInHand {
     /// Keeps a packet for the program; gives its address, which is not NULL.
     pub(crate) fn keep(&mut self, handle: ChannelHandle, payload: Payload<Block>) -> *mut u8 {
         let bytes = payload.len();
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn an_address_is_taken_back_once_in_any_order_by_its_node() {
         let (me, other) = (NodeId::new(1, 1).unwrap(), NodeId::new(1, 2).unwrap());
-        let mut held = Held::default();
+        let mut held = PacketsInHand::default();
         let at: Vec<*mut u8> =
             [&b"one"[..], b"", b"three"].iter().map(|bytes| held.keep(ChannelHandle(5), packet(bytes))).collect();
         // SAFETY: five bytes are there while the packet is held.
@@ -181,7 +181,7 @@ mod tests {
         let late = held.keep(ChannelHandle(5), packet(b"late"));
         held.leave(me);
         assert_eq!(held.len(), 0);
-        let mut next = Held::default();
+        let mut next = PacketsInHand::default();
         assert!(next.release(late.addr(), other).is_none());
         assert_eq!(next.release(late.addr(), me).unwrap().bytes, 4);
     }

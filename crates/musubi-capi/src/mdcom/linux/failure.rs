@@ -6,7 +6,8 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::status::{Status, status_of_core, status_of_port, text_of};
+use crate::ffi::Null;
+use crate::mdcom::status::{Status, status_of_core, status_of_port, text_of};
 
 /// Why a call fails: the code, and what more there is to say.
 #[derive(Debug)]
@@ -46,6 +47,12 @@ impl Failure {
 impl From<Status> for Failure {
     fn from(status: Status) -> Failure {
         Failure { status, detail: Detail::None }
+    }
+}
+
+impl From<Null> for Failure {
+    fn from(_: Null) -> Failure {
+        Status::Argument.into()
     }
 }
 

@@ -17,8 +17,8 @@ use musubi_core::plan::FilterRule;
 use super::failure::Failure;
 use super::held::{Held, Table};
 use super::{CHANNELS_MAX, Node, session};
-use crate::abi::Usage;
-use crate::status::Status;
+use crate::mdcom::abi::Usage;
+use crate::mdcom::status::Status;
 
 /// What the channels share. Used inside the monitor only.
 struct Desk {

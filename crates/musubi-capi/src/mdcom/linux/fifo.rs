@@ -17,11 +17,11 @@ use musubi_core::plan::{FIFOS_MAX, FilterRule};
 use musubi_linux::sleep::Sleep;
 use musubi_linux::{ReceivingEnd, RxLinks, RxSender, SendingEnd, TxLink, TxLinks};
 
-use crate::abi::{READY_BLOCK, READY_EVENT, READY_PEER, Usage};
-use crate::blocks::{Blocks, Held};
-use crate::failure::Failure;
-use crate::session::{self, Attached, lock};
-use crate::status::Status;
+use super::blocks::{Blocks, Held};
+use super::failure::Failure;
+use super::session::{self, Attached, lock};
+use crate::mdcom::abi::{READY_BLOCK, READY_EVENT, READY_PEER, Usage};
+use crate::mdcom::status::Status;
 
 /// The places, on a cache line each, so that threads on different channels do not meet.
 static CHANNELS: [Place; FIFOS_MAX] = [const { Place(Mutex::new(None)) }; FIFOS_MAX];

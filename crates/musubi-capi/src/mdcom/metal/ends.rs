@@ -11,7 +11,7 @@ use musubi_core::mapped::{self, Board};
 use musubi_core::plan::Plan;
 
 use super::Node;
-use crate::status::Status;
+use crate::mdcom::status::Status;
 
 /// An SMEM channel whose memory has an address.
 pub trait Addressed: SharedSegment {

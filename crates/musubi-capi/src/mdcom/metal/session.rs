@@ -12,9 +12,9 @@ use musubi_core::endpoint::Deadline;
 use musubi_core::plan::{Plan, Role};
 
 use super::failure::Failure;
-use super::{Node, SLICE_NS, System, fifo, smem};
-use crate::abi::{FOREVER, Wanted};
-use crate::status::Status;
+use super::{Node, SLICE_NS, System};
+use crate::mdcom::abi::{FOREVER, Wanted};
+use crate::mdcom::status::Status;
 
 /// Between two looks of a task that waits for something other than a channel, in nanoseconds.
 pub(super) const LOOK_NS: u64 = 1_000_000;
@@ -218,12 +218,12 @@ fn wait_for_master(node: &dyn Node, timeout_ns: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `mdcom_term`.
-pub(crate) fn term() -> Result<(), Failure> {
+/// Ends the attachment; `forget` forgets blocks and locks, when no call rests.
+pub(super) fn end(forget: impl FnOnce(&'static dyn Node)) -> Result<(), Failure> {
     let Some(system) = system() else { return Err(Status::NotInit.into()) };
     inside(|_| match check() {
         Ok(node) => {
-            end(system, node);
+            close(system, node, forget);
             Ok(())
         }
         Err(_) if SESSION.phase.get() == Phase::Beginning => {
@@ -236,14 +236,13 @@ pub(crate) fn term() -> Result<(), Failure> {
 }
 
 /// Ends the attachment; every call that rests comes back within [`SLICE_NS`].
-fn end(system: &dyn System, node: &'static dyn Node) {
+fn close(system: &dyn System, node: &'static dyn Node, forget: impl FnOnce(&'static dyn Node)) {
     SESSION.phase.set(Phase::Ending);
     system.wake();
     while SESSION.resting.get() != 0 {
         look_later(node, u64::MAX);
     }
-    fifo::forget_all();
-    smem::forget_all(node);
+    forget(node);
     SESSION.node.set(None);
     // SAFETY: no call rests, none can begin, and the blocks are forgotten.
     unsafe { node.close() };
