@@ -18,7 +18,7 @@
  *    which may be NULL. Nothing is changed, and nothing but the status written, where they fail.
  *  - Without a node every function but mcapi_initialize(), mcapi_node_init_attributes(), mcapi_node_set_attribute() and
  *    mcapi_display_status() says MCAPI_ERR_NODE_NOTINIT, whatever its arguments are. NULL where a pointer is needed is
- *    MCAPI_ERR_PARAMETER, or MCAPI_ERR_REQUEST_INVALID for the request of mcapi_test() and the waits.
+ *    MCAPI_ERR_PARAMETER.
  *  - Timeouts are milliseconds; 0 tries once.
  *  - Functions ending in _i begin an operation: MCAPI_SUCCESS if it has completed, MCAPI_PENDING if not; in both cases
  *    *request is for mcapi_test(), mcapi_wait(), mcapi_wait_any() and mcapi_cancel(). Buffers given to them are theirs

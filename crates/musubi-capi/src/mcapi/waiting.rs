@@ -73,12 +73,6 @@ fn settle(bound: &ThreadNode, number: u32, engine: &mut NodeEngine) -> Option<Se
     unsafe { bound.requests().settle(number, engine, &mut bound.held()) }
 }
 
-/// Refuses NULL where a request is named.
-#[inline]
-fn named(request: *const u32) -> Result<(), Status> {
-    given(request).map_err(|_| Status::RequestInvalid)
-}
-
 /// Writes the size, if there is one.
 ///
 /// # Safety
@@ -125,7 +119,7 @@ pub unsafe extern "C" fn mcapi_test(request: *mut u32, size: *mut usize, mcapi_s
     let mut heard = false;
     let by = || {
         bound(|bound| {
-            named(request)?;
+            given(request)?;
             given(size)?;
             // SAFETY: the caller's promise, and it is not NULL.
             let (outcome, asked) = test(bound, unsafe { request.read() })?;
@@ -226,7 +220,7 @@ unsafe fn numbers(count: usize, requests: *mut *mut u32) -> Result<Vec<u32>, Sta
     // SAFETY: the caller's promise, and it is not NULL.
     let pointers = unsafe { std::slice::from_raw_parts(requests, count) };
     let number = |pointer: &*mut u32| {
-        named(*pointer)?;
+        given(*pointer)?;
         // SAFETY: the caller's promise, and it is not NULL.
         Ok(unsafe { pointer.read() })
     };
@@ -237,7 +231,7 @@ export! {
     /// Waits for a request.
     fn mcapi_wait(request: *mut u32, size: *mut usize, timeout: u32) -> u8, else 0; {
         bound(|bound| {
-            named(request)?;
+            given(request)?;
             given(size)?;
             // SAFETY: the caller's promise, and it is not NULL.
             let number = unsafe { request.read() };

@@ -13,14 +13,14 @@ static void refused(void)
     mcapi_status_t st;
     mcapi_request_t request = GARBAGE, *requests[2] = { &request, NULL };
     GIVES(46, ERR_REQUEST_INVALID, WANT(!mcapi_test(&request, &size, &st)));
-    GIVES(46, ERR_REQUEST_INVALID, WANT(!mcapi_test(NULL, &size, &st)));
+    GIVES(46, ERR_PARAMETER, WANT(!mcapi_test(NULL, &size, &st)));
     GIVES(46, ERR_PARAMETER, WANT(!mcapi_test(&request, NULL, &st)));
     GIVES(47, ERR_REQUEST_INVALID, WANT(!mcapi_wait(&request, &size, FOREVER, &st)));
-    GIVES(47, ERR_REQUEST_INVALID, mcapi_wait(NULL, &size, FOREVER, &st));
+    GIVES(47, ERR_PARAMETER, mcapi_wait(NULL, &size, FOREVER, &st));
     GIVES(47, ERR_PARAMETER, mcapi_wait(&request, NULL, FOREVER, &st));
     GIVES(48, ERR_REQUEST_INVALID, WANT(mcapi_wait_any(1, requests, &size, FOREVER, &st) == (mcapi_uint_t)MCAPI_RETURN_VALUE_INVALID));
     GIVES(48, ERR_PARAMETER, WANT(mcapi_wait_any(0, requests, &size, FOREVER, &st) == (mcapi_uint_t)MCAPI_RETURN_VALUE_INVALID));
-    GIVES(48, ERR_REQUEST_INVALID, mcapi_wait_any(2, requests, &size, FOREVER, &st));
+    GIVES(48, ERR_PARAMETER, mcapi_wait_any(2, requests, &size, FOREVER, &st));
     GIVES(48, ERR_PARAMETER, mcapi_wait_any(1, NULL, &size, FOREVER, &st));
     GIVES(48, ERR_PARAMETER, mcapi_wait_any(1, requests, NULL, FOREVER, &st));
     GIVES(48, ERR_PARAMETER, mcapi_wait_any((size_t)-1, requests, &size, FOREVER, &st));
