@@ -6,7 +6,7 @@
 use crate::limits::{CLASSES, MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
 
 /// Version of the frames; nodes with another one refuse each other.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// What a frame is. The fields of the header mean what each kind says; those not named are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,13 +58,17 @@ pub enum Kind {
     Inspect = 20,
     /// Answers `Inspect` `tag`: a part of the picture as payload.
     InspectReply = 21,
-    /// Takes `Connect` `tag` for endpoint `from` back (`value` 0), or undoes connection `tag` to endpoint `to` (`value` 1).
+    /// Takes `Connect` `tag` for endpoint `from` back (`value` 0), or undoes connection `tag` to endpoint `to` (`value` 1), or
+    /// asks the owner of its sending end `to` to do so (`value` 2).
     Disconnect = 22,
+    /// Endpoint `from` is connected, so it takes no messages (`value` 1), or takes them again (`value` 0). Said to every linked
+    /// node, and of all that are connected first thing over a new link.
+    Connected = 23,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Kind; 22] = {
+    pub const ALL: [Kind; 23] = {
         use Kind::*;
         [
             Message,
@@ -89,6 +93,7 @@ impl Kind {
             Inspect,
             InspectReply,
             Disconnect,
+            Connected,
         ]
     };
 

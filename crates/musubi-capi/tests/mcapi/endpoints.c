@@ -235,6 +235,8 @@ static void connected(void)
     GIVES(14, ERR_CHAN_CONNECTED, mcapi_endpoint_set_attribute(in_end, MCAPI_ENDP_ATTR_TIMEOUT, &timeout, 4, &st));
     PROVES("E8", st == MCAPI_ERR_CHAN_CONNECTED);
     GIVES(9, ERR_ENDP_GET_LIMIT, mcapi_endpoint_get_i(DOMAIN, NODE_A, 111, &lone, &request, &st));
+    GIVES(10, ERR_ENDP_GET_LIMIT, mcapi_endpoint_get(DOMAIN, NODE_A, 110, SOON, &st));
+    PROVES("E4", st == MCAPI_ERR_ENDP_GET_LIMIT);
     CLOSE_LOCAL(pktchan, out, in);
     GIVES(12, SUCCESS, mcapi_endpoint_delete(out_end, &st));
     GIVES(12, SUCCESS, mcapi_endpoint_delete(in_end, &st));
@@ -243,6 +245,25 @@ static void connected(void)
     GIVES(12, SUCCESS, mcapi_endpoint_delete(lone, &st));
     GIVES(21, ERR_ENDP_DELETED, mcapi_wait(&request, &size, SOON, &st));
     PROVES("E5", st == MCAPI_ERR_ENDP_DELETED);
+}
+
+/* What is connected and opened by nobody is given up by its owner. */
+static void given_up(void)
+{
+    mcapi_status_t st;
+    mcapi_endpoint_t one, two;
+    mcapi_request_t request;
+    OK(one = mcapi_endpoint_create(120, &st));
+    OK(two = mcapi_endpoint_create(121, &st));
+    for (int by_sender = 0; by_sender < 2; by_sender++) {
+        DOES(mcapi_pktchan_connect_i(one, two, &request, &st));
+        GIVES(12, ERR_CHAN_CONNECTED, mcapi_endpoint_delete(two, &st));
+        GIVES(11, SUCCESS, mcapi_endpoint_release(by_sender ? one : two, &st));
+        PROVES("E9", (status_of(one) & MUSUBI_ENDP_STATUS_CONNECTED) == 0);
+        PROVES("E9", (status_of(two) & MUSUBI_ENDP_STATUS_CONNECTED) == 0);
+    }
+    OK(mcapi_endpoint_delete(one, &st));
+    OK(mcapi_endpoint_delete(two, &st));
 }
 
 int main(void)
@@ -255,6 +276,7 @@ int main(void)
     get_limit();
     attributes();
     connected();
+    given_up();
     finalize();
     return 0;
 }

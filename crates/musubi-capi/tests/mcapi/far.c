@@ -172,6 +172,39 @@ static void cancelled_too_late(int me)
     meet();
 }
 
+/* What the first node knows by name, the second one connects: the first hears so when it sends. */
+static void connected_meanwhile(int me)
+{
+    mcapi_status_t st;
+    mcapi_request_t request;
+    mcapi_endpoint_t at = 0, end = 0;
+    if (me == 1) {
+        OK(at = mcapi_endpoint_create(LATE, &st));
+        board->words[0] = at;
+        OK(end = mcapi_endpoint_create(LATE + 1, &st));
+        DOES(mcapi_pktchan_connect_i(end, at, &request, &st));
+    }
+    meet();
+    if (me == 0) {
+        at = board->words[0];
+        /* The news is on its way; a message that overtakes it is received. */
+        do
+            mcapi_msg_send(mine, at, "x", 1, 0, &st);
+        while (st == MCAPI_SUCCESS);
+        GIVES(16, ERR_GENERAL, mcapi_msg_send(mine, at, "x", 1, 0, &st));
+        GIVES(15, ERR_GENERAL, mcapi_msg_send_i(mine, at, "x", 1, 0, &request, &st));
+        GIVES(47, ERR_GENERAL, mcapi_wait(&request, &size, SOON, &st));
+        PROVES("M8", st == MCAPI_ERR_GENERAL);
+    }
+    meet();
+    if (me == 1) {
+        OK(mcapi_endpoint_release(at, &st));
+        OK(mcapi_endpoint_delete(end, &st));
+        OK(mcapi_endpoint_delete(at, &st));
+    }
+    meet();
+}
+
 static void wait_for_messages(mcapi_uint_t count)
 {
     mcapi_status_t st = 0;
@@ -341,6 +374,7 @@ static void role(int me)
     gets(me);
     stale(me);
     cancelled_too_late(me);
+    connected_meanwhile(me);
     counted(me);
     for (int round = 0; round < 20; round++)
         priorities(me, round % 2);

@@ -251,9 +251,15 @@ static void connected(void)
     OK(out_end = mcapi_endpoint_create(310, &st));
     OK(in_end = mcapi_endpoint_create(311, &st));
     LOCAL_CHANNEL(sclchan, out, in);
-    GIVES(16, ERR_GENERAL, mcapi_msg_send(out_end, b, "x", 1, 0, &st));
-    GIVES(15, ERR_GENERAL, mcapi_msg_send_i(out_end, b, "x", 1, 0, &request, &st));
+    GIVES(16, ERR_GENERAL, mcapi_msg_send(a, in_end, "x", 1, 0, &st));
+    GIVES(15, ERR_GENERAL, mcapi_msg_send_i(a, in_end, "x", 1, 0, &request, &st));
     PROVES("M8", st == MCAPI_ERR_GENERAL);
+    GIVES(16, ERR_GENERAL, mcapi_msg_send(a, out_end, "x", 1, 0, &st));
+    GIVES(16, SUCCESS, mcapi_msg_send(out_end, b, "x", 1, 0, &st));
+    GIVES(15, SUCCESS, mcapi_msg_send_i(in_end, b, "y", 1, 0, &request, &st));
+    OK(mcapi_msg_recv(b, buffer, 2, &size, &st));
+    PROVES("M8", size == 1 && buffer[0] == 'x');
+    OK(mcapi_msg_recv(b, buffer, 2, &size, &st));
     GIVES(18, ERR_GENERAL, mcapi_msg_recv(in_end, buffer, 1, &size, &st));
     GIVES(17, ERR_GENERAL, mcapi_msg_recv_i(in_end, buffer, 1, &request, &st));
     PROVES("M8", st == MCAPI_ERR_GENERAL);

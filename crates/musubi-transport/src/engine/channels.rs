@@ -291,7 +291,7 @@ impl<B: Block> Engine<B> {
             self.closed(at);
         }
         if todo.parted {
-            self.part(at);
+            self.part(at, links);
         }
     }
 
@@ -320,7 +320,7 @@ impl<B: Block> Engine<B> {
     }
 
     /// The connection is no more; an opening that is pending stays so.
-    fn part(&mut self, at: EndpointId) {
+    fn part(&mut self, at: EndpointId, links: &mut impl Links<Block = B>) {
         self.changes += 1;
         let Some(endpoint) = self.endpoints.get_mut(at) else { return };
         let Some(end) = endpoint.channel.take() else { return };
@@ -335,6 +335,9 @@ impl<B: Block> Engine<B> {
         }
         for request in waiting {
             self.complete(request, Err(Error::ChannelInvalid));
+        }
+        if end.wire.number != 0 {
+            self.announce_connected(at, false, links);
         }
     }
 

@@ -270,27 +270,27 @@ impl<B: Block> Engine<B> {
         end.set_limits(attributes.payload_max, attributes.memory_type);
         let todo = end.state.join(role);
         self.changes += 1;
+        self.announce_connected(at, true, links);
         self.carry_out(at, todo, links);
     }
 
-    /// A connecting is taken back by who asked for it, or undone by the owner of the sending end.
-    pub(super) fn disconnect(&mut self, place: u16, header: &Header, links: &mut impl Links<Block = B>) {
-        match header.value {
-            0 => self.take_back(Asker { place, tag: header.tag }, header.from, links),
-            1 => self.undone(place, header, links),
-            _ => self.refuse(place, |counters| &mut counters.malformed),
+    /// The owner of an end gives up a connection that nobody has used: it is undone if the sending end has not been opened.
+    pub(super) fn give_up_connection(&mut self, at: EndpointId, links: &mut impl Links<Block = B>) {
+        let Some(end) = self.end_at(at).filter(|end| end.state.is_joined()) else { return };
+        let wire = end.wire;
+        if end.state.role().is_some_and(|role| !role.receives) {
+            return self.undo(at, links);
         }
+        let header = Header { to: wire.to, tag: wire.number, value: 2, ..Header::new(Kind::Disconnect) };
+        self.emit_at(wire.place, header, &[], links);
     }
 
-    fn take_back(&mut self, asker: Asker, from: u32, links: &mut impl Links<Block = B>) {
-        let Some(from) = EndpointId::from_bits(from) else {
-            return self.refuse(asker.place, |counters| &mut counters.malformed);
-        };
-        let Some(end) = self.end_at(from) else { return };
+    /// Undoes the connection, or connecting, of our sending end, if it has not been opened.
+    fn undo(&mut self, from: EndpointId, links: &mut impl Links<Block = B>) {
+        let Some(end) = self.end_at(from).filter(|end| end.state.may_part()) else { return };
         let (other, number) = match end.asking {
-            Some(asking) if asking.asker == asker => (asking.to.bits(), asking.request.0),
-            None if end.connected_by == Some(asker) && end.state.may_part() => (end.wire.to, end.wire.number),
-            _ => return,
+            Some(asking) => (asking.to.bits(), asking.request.0),
+            None => (end.wire.to, end.wire.number),
         };
         let asking = end.asking.take();
         let parted = end.state.part();
@@ -303,6 +303,40 @@ impl<B: Block> Engine<B> {
         }
         if let Ok(todo) = parted {
             self.carry_out(from, todo, links);
+        }
+    }
+
+    /// A connecting is taken back by who asked for it, or undone by the owner of the sending end.
+    pub(super) fn disconnect(&mut self, place: u16, header: &Header, links: &mut impl Links<Block = B>) {
+        match header.value {
+            0 => self.take_back(Asker { place, tag: header.tag }, header.from, links),
+            1 => self.undone(place, header, links),
+            2 => self.undo_asked(place, header, links),
+            _ => self.refuse(place, |counters| &mut counters.malformed),
+        }
+    }
+
+    fn take_back(&mut self, asker: Asker, from: u32, links: &mut impl Links<Block = B>) {
+        let Some(from) = EndpointId::from_bits(from) else {
+            return self.refuse(asker.place, |counters| &mut counters.malformed);
+        };
+        let Some(end) = self.end_at(from) else { return };
+        let theirs = match end.asking {
+            Some(asking) => asking.asker == asker,
+            None => end.connected_by == Some(asker),
+        };
+        if theirs {
+            self.undo(from, links);
+        }
+    }
+
+    /// The owner of the receiving end gives the connection up.
+    fn undo_asked(&mut self, place: u16, header: &Header, links: &mut impl Links<Block = B>) {
+        let Some((at, end)) = self.end_for(place, header.to, header.tag) else { return };
+        if end.state.role().is_some_and(|role| !role.receives) {
+            self.undo(at, links);
+        } else {
+            self.contradicts(place);
         }
     }
 

@@ -62,6 +62,7 @@ impl<B: Block> Engine<B> {
             Kind::Deleted => self.deleted(place, &header),
             Kind::Ping => self.pinged(place, &header, payload, links),
             Kind::Pong => self.pong(place, &header),
+            Kind::Connected => self.connected(place, &header),
             Kind::Inspect => self.inspected(place, &header, links),
             Kind::InspectReply => self.inspect_reply(place, &header, &payload),
             Kind::Connect
@@ -99,6 +100,7 @@ impl<B: Block> Engine<B> {
         peer.counters.links += 1;
         peer.begin_flows();
         self.changes += 1;
+        self.tell_connected(place, links);
         for request in self.peers.at(place).asked.clone() {
             self.put_question(place, request, links);
         }
@@ -124,6 +126,7 @@ impl<B: Block> Engine<B> {
         // The links try again for one that was wanted; for how long is counted from now.
         peer.lingers |= core::mem::take(&mut peer.wanted);
         (peer.wanted_ns, peer.absent) = (now_ns, false);
+        peer.connected.clear();
         peer.outbox.clear();
         peer.outbox_bytes = 0;
         let unconfirmed = core::mem::take(&mut peer.unconfirmed);

@@ -57,6 +57,7 @@ impl<B: Block> Engine<B> {
             self.refuse(place, |counters| &mut counters.not_theirs);
             return;
         };
+        self.peers.at(place).connected.retain(|slot, of| (*slot, *of) != (id.slot(), id.generation()));
         let waiting = self.peers.at(place).end_flow(id);
         self.changes += 1;
         for message in waiting {

@@ -46,7 +46,8 @@ impl<B: Block> Engine<B> {
         NodeId::new(domain, node).filter(|node| *node == self.me || links.knows(*node)).ok_or(Error::NodeInvalid)
     }
 
-    /// Gives one get of an endpoint back.
+    /// Gives one get of an endpoint back. Connecting counts as one: if its owner has no other, it gives up the connection, which
+    /// is undone if neither end was opened.
     ///
     /// # Errors
     /// [`Error::EndpointInvalid`].
@@ -54,6 +55,9 @@ impl<B: Block> Engine<B> {
         let node = self.known_node(endpoint, links)?;
         if node == self.me {
             self.our(endpoint)?;
+        }
+        if node == self.me && self.endpoints.get(endpoint).is_some_and(|endpoint| endpoint.gets == 0) {
+            self.give_up_connection(endpoint, links);
         }
         self.emit(node, Header { to: endpoint.bits(), ..Header::new(Kind::Release) }, &[], links);
         self.settle(links);
@@ -99,10 +103,12 @@ impl<B: Block> Engine<B> {
 
     fn count_get(&mut self, place: u16, id: EndpointId) -> Result<(), Error> {
         let node = self.peers.at(place).node;
-        let endpoint = self.endpoints.get_mut(id).ok_or(Error::EndpointInvalid)?;
-        if endpoint.attributes.kind != endpoint_type::MESSAGE && endpoint.gets > 0 {
+        let endpoint = self.endpoints.get(id).ok_or(Error::EndpointInvalid)?;
+        let counted = endpoint.gets > 0 || self.channel_is_connected(endpoint);
+        if endpoint.attributes.kind != endpoint_type::MESSAGE && counted {
             return Err(Error::EndpointGetLimit);
         }
+        let Some(endpoint) = self.endpoints.get_mut(id) else { return Err(Error::EndpointInvalid) };
         endpoint.gets += 1;
         endpoint.get_source = Some(node);
         self.intake(place, id).gets += 1;

@@ -158,11 +158,6 @@ impl<B: Block> Engine<B> {
     fn put(&mut self, place: u16, to: EndpointId, message: Message<B>, links: &mut impl Links<Block = B>) {
         self.changes += 1;
         let epoch = self.peers.at(place).epoch;
-        let Some(endpoint) = self.endpoints.get(to) else { return };
-        if endpoint.channel.is_some() && self.channel_is_connected(endpoint) {
-            self.counters.messages_dropped += 1;
-            return self.one_taken(place, to, links);
-        }
         let Some(endpoint) = self.endpoints.get_mut(to) else { return };
         endpoint.messages += 1;
         if let Some(request) = endpoint.receivers.pop_front() {

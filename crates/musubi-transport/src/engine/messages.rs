@@ -3,7 +3,11 @@
 //! What you may rely on: a message that was sent ([`Sending::Done`], or its request completed) is in the receiving node;
 //! messages of one priority from one node to one endpoint arrive in the order they were sent, in both forms of sending.
 //!
-//! How it works: see `flow` for the credit, `inbox` for the receiving side. The blocking form sends or refuses; the other
+//! A message to an endpoint that is connected is refused, here and elsewhere, as soon as this node has heard of the connection;
+//! one that was sent before is queued like those that were there: it can be received.
+//!
+//! How it works: see `flow` for the credit, `inbox` for the receiving side. A node tells every linked one which of its endpoints
+//! are connected. The blocking form sends or refuses; the other
 //! queues its message in the flow, where nothing of the blocking form overtakes it.
 
 use alloc::vec::Vec;
@@ -25,7 +29,7 @@ impl<B: Block> Engine<B> {
     /// Sends a message now, if it can go. An endpoint that has gone takes and drops it.
     ///
     /// # Errors
-    /// [`Error::EndpointInvalid`], [`Error::MessageSize`], [`Error::Priority`], [`Error::General`] for a connected endpoint of ours.
+    /// [`Error::EndpointInvalid`], [`Error::MessageSize`], [`Error::Priority`], [`Error::General`] for a connected endpoint.
     #[inline]
     pub fn send_message(
         &mut self,
@@ -71,9 +75,6 @@ impl<B: Block> Engine<B> {
     #[inline]
     fn check_message(&self, from: EndpointId, priority: u32, bytes: usize) -> Result<(), Error> {
         let endpoint = self.our(from)?;
-        if endpoint.channel.is_some() && self.channel_is_connected(endpoint) {
-            return Err(Error::General);
-        }
         if bytes > MESSAGE_BYTES_MAX || bytes > endpoint.attributes.payload_max as usize {
             return Err(Error::MessageSize);
         }
@@ -106,6 +107,9 @@ impl<B: Block> Engine<B> {
         let peer = self.peers.at(place);
         if !peer.is_linked() {
             return self.send_unlinked(place, to, links);
+        }
+        if peer.refuses(to) {
+            return Err(Error::General);
         }
         if !peer.outbox.is_empty() {
             return Ok(Sending::Blocked);
@@ -182,6 +186,41 @@ impl<B: Block> Engine<B> {
             peer.busy.push(to);
         }
         Ok(request)
+    }
+
+    /// Tells all linked nodes, and this one, that an endpoint of ours is connected, or is not any more.
+    pub(super) fn announce_connected(&mut self, id: EndpointId, connected: bool, links: &mut impl Links<Block = B>) {
+        for place in 0..self.peers.list.len() as u16 {
+            self.emit_at(place, connected_frame(id, connected), &[], links);
+        }
+    }
+
+    /// Tells a node of all our endpoints that are connected.
+    pub(super) fn tell_connected(&mut self, place: u16, links: &mut impl Links<Block = B>) {
+        let own: Vec<(u16, u8)> = self.peers.at(ME).connected.iter().map(|(slot, of)| (*slot, *of)).collect();
+        for (slot, generation) in own {
+            let id = EndpointId::new(self.me, slot, generation);
+            self.emit_at(place, connected_frame(id, true), &[], links);
+        }
+    }
+
+    /// An endpoint of a peer takes no messages, or takes them again: what waits for it is refused, or goes.
+    pub(super) fn connected(&mut self, place: u16, header: &Header) {
+        let peer = self.peers.at(place);
+        let Some(id) = EndpointId::from_bits(header.from).filter(|id| id.node() == peer.node) else {
+            return self.refuse(place, |counters| &mut counters.not_theirs);
+        };
+        self.changes += 1;
+        if header.value == 0 {
+            peer.connected.remove(&id.slot());
+            return;
+        }
+        peer.connected.insert(id.slot(), id.generation());
+        peer.busy.retain(|busy| *busy != id);
+        let waiting = peer.known_flow(id).map(|flow| core::mem::take(&mut flow.waiting));
+        for message in waiting.into_iter().flatten() {
+            self.complete(message.request, Err(Error::General));
+        }
     }
 
     pub(super) fn cancel_send(&mut self, request: RequestId, to: EndpointId) {
@@ -269,6 +308,10 @@ impl<B: Block> Engine<B> {
             }
         }
     }
+}
+
+fn connected_frame(id: EndpointId, connected: bool) -> Header {
+    Header { from: id.bits(), value: u32::from(connected), ..Header::new(Kind::Connected) }
 }
 
 fn message_header(from: EndpointId, to: EndpointId, priority: u8, bytes: usize) -> Header {

@@ -84,6 +84,8 @@ pub(super) struct Peer {
     pub flows: Vec<Flow>,
     /// Flows to endpoints whose slot another one's flow has: stale names, or their successors until we are told.
     pub other_flows: BTreeMap<u32, Flow>,
+    /// Its endpoints that take no messages because they are connected: generations by slots.
+    pub connected: BTreeMap<u16, u8>,
     /// The endpoints in whose flows messages wait.
     pub busy: Vec<EndpointId>,
     /// What it may send to ours, by our slots.
@@ -113,6 +115,7 @@ impl Peer {
             absent: false,
             flows: Vec::new(),
             other_flows: BTreeMap::new(),
+            connected: BTreeMap::new(),
             busy: Vec::new(),
             intakes: Vec::new(),
             asked: Vec::new(),
@@ -122,6 +125,12 @@ impl Peer {
             unconfirmed: [const { VecDeque::new() }; CLASSES as usize],
             counters: PeerCounters::default(),
         }
+    }
+
+    /// Whether an endpoint of it has said that it takes no messages.
+    #[inline]
+    pub fn refuses(&self, id: EndpointId) -> bool {
+        !self.connected.is_empty() && self.connected.get(&id.slot()) == Some(&id.generation())
     }
 
     pub fn is_linked(&self) -> bool {

@@ -27,7 +27,7 @@ pub fn attribute(world: &mut World, at: usize, endpoint: EndpointId, number: u32
     }
 }
 
-fn get(world: &mut World, at: usize, owner: usize, endpoint: EndpointId) {
+pub fn get(world: &mut World, at: usize, owner: usize, endpoint: EndpointId) {
     let port = (1..=65_535).find(|port| {
         let request = world.call(owner, |engine, links| engine.get_endpoint((1, owner as u32), *port, links)).unwrap();
         let found = matches!(

@@ -7,6 +7,7 @@ mod data;
 mod functions;
 mod hostile;
 mod losses;
+mod messages;
 mod orders;
 mod polled;
 mod random;
