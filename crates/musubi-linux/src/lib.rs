@@ -35,7 +35,7 @@ pub use os::clock::{Deadline, MonotonicClock};
 pub use process::channel::claim::{Direction, End};
 pub use process::channel::coherence::Hints;
 pub use process::channel::doorbell::LinkDoorbell;
-pub use process::channel::mailbox::{RxLinks, RxSender, TxLink, TxLinks};
+pub use process::channel::mailbox::{Counterpart, RxLinks, RxSender, TxLink, TxLinks};
 pub use process::channel::receiver::ReceivingEnd;
 pub use process::channel::segment::{Segment, TicketPeer, Tickets};
 pub use process::channel::sender::SendingEnd;

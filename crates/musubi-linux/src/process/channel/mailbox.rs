@@ -76,6 +76,17 @@ pub struct TxState {
     pub lost: VecDeque<(TxLink, u32)>,
 }
 
+/// Who holds the other end of a channel: one opening of it, which no predecessor and no successor shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counterpart {
+    /// Global number of the participant.
+    pub participant: u16,
+    /// Its incarnation.
+    pub epoch: u32,
+    /// Which opening of its end.
+    pub serial: u32,
+}
+
 /// One receiver.
 #[derive(Clone, Debug)]
 pub struct TxLink {
@@ -115,6 +126,20 @@ pub struct RxSender {
     pub doorbell: Option<Arc<Descriptor>>,
     /// False once it has died or closed its end: what is committed can be read, nothing more comes.
     pub alive: bool,
+}
+
+impl TxLink {
+    /// Who this is.
+    pub fn counterpart(&self) -> Counterpart {
+        Counterpart { participant: self.participant, epoch: self.epoch, serial: self.serial }
+    }
+}
+
+impl RxSender {
+    /// Who this is.
+    pub fn counterpart(&self) -> Counterpart {
+        Counterpart { participant: self.participant, epoch: self.epoch, serial: self.serial }
+    }
 }
 
 impl RxState {

@@ -24,7 +24,7 @@ use crate::os::clock::MonotonicClock;
 use crate::process::channel::claim::End;
 use crate::process::channel::coherence::Hints;
 use crate::process::channel::doorbell::LinkDoorbell;
-use crate::process::channel::mailbox::{INCARNATIONS_MAX, RxLinks, RxSender};
+use crate::process::channel::mailbox::{Counterpart, INCARNATIONS_MAX, RxLinks, RxSender};
 use crate::process::channel::shelf::Shelf;
 use crate::process::channel::wait::{Sleep, Spin, stream_pause};
 
@@ -322,6 +322,26 @@ impl ReceivingEnd {
         let mut state = self.state();
         state.ready();
         state.losses > 0
+    }
+
+    /// Whose messages come next: of a sender that lives, or that is gone and has messages left. What is told by a loss
+    /// alone (somebody has gone) this tells of one: whether it is still there.
+    pub fn sender(&self) -> Option<Counterpart> {
+        let mut state = self.state();
+        state.ready();
+        state.lanes.front().map(|front| front.sender.counterpart())
+    }
+
+    /// [`ReceivingEndTrait::dequeue`], and whose message it is.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn dequeue_from(&self) -> Result<(Received<'_>, Counterpart), Error> {
+        let mut state = self.state();
+        let (received, _) = state.dequeue()?;
+        // The lane that a message comes from stays the front one until the next look.
+        let from = state.lanes.front().map(|front| front.sender.counterpart()).ok_or(Error::Empty)?;
+        Ok((received, from))
     }
 
     /// Makes every thread of this process that sleeps at this end look again, for a caller that closes it.

@@ -25,7 +25,7 @@ use crate::os::clock::MonotonicClock;
 use crate::process::channel::claim::End;
 use crate::process::channel::coherence::Hints;
 use crate::process::channel::doorbell::LinkDoorbell;
-use crate::process::channel::mailbox::{TxLink, TxLinks};
+use crate::process::channel::mailbox::{Counterpart, TxLink, TxLinks};
 use crate::process::channel::shelf::Shelf;
 use crate::process::channel::wait::{Sleep, Spin, stream_pause};
 
@@ -228,6 +228,13 @@ impl SendingEnd {
         let mut state = self.state();
         state.follow();
         state.loss_unreported
+    }
+
+    /// Who receives now. What is told by a loss alone (somebody has gone) this tells of one: whether it is still there.
+    pub fn receiver(&self) -> Option<Counterpart> {
+        let mut state = self.state();
+        state.follow();
+        state.link.as_ref().map(TxLink::counterpart)
     }
 
     /// Makes every thread of this process that sleeps at this end look again, for a caller that made a block free.
