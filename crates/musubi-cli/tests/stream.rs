@@ -214,3 +214,155 @@ fn another_plan_is_refused() {
     let said = text(&expect(command.arg(system.path("other.toml")), 1).stderr);
     assert!(said.contains("start both with one description"), "{said}");
 }
+
+/// Whatever step of its stream a sender dies at, the receiver ends: with the whole stream of a successor if nothing of the
+/// first one's had come, else with an error.
+#[test]
+fn a_sender_that_cannot_read_ends_its_receiver() {
+    let system = System::new();
+    for round in 0..20 {
+        let mut receiver = system.start(&["recv", "upwards"]);
+        if round % 2 == 0 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut sender = system.command(&["send", "upwards"]);
+        sender.stdin(std::fs::File::open(system.path(".")).unwrap());
+        let said = text(&expect(&mut sender, 1).stderr);
+        assert!(said.contains("cannot read standard input"), "{said}");
+        let (code, _, said) = receiver.end();
+        assert_eq!(code, 1, "round {round}: {said}");
+    }
+}
+
+#[test]
+fn a_successors_stream_never_ends_its_predecessors() {
+    let system = System::new();
+    let payload = noise(200_000);
+    for seed in 0..30_u64 {
+        let mut receiver = system.start(&["recv", "upwards"]);
+        let mut stdout = receiver.0.stdout.take().unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut arrived = Vec::new();
+            stdout.read_to_end(&mut arrived).map(|_| arrived)
+        });
+        let mut first = system.start(&["send", "upwards"]);
+        let mut first_input = first.0.stdin.take().unwrap();
+        let _ = first_input.write_all(b"of the first");
+        std::thread::sleep(Duration::from_micros(seed * 911 % 40_000));
+        first.kill();
+        let mut second = system.start(&["send", "upwards"]);
+        let mut second_input = second.0.stdin.take().unwrap();
+        let bytes = payload.clone();
+        let writer = std::thread::spawn(move || second_input.write_all(&bytes));
+        let (code, _, said) = receiver.end();
+        let arrived = reader.join().unwrap().unwrap();
+        match code {
+            0 => {
+                assert!(arrived == payload, "seed {seed}: exit 0 with {} bytes that are no stream", arrived.len());
+                assert_eq!(second.end().0, 0, "seed {seed}: both sides of the second stream end alike");
+            }
+            _ => {
+                assert!(b"of the first".starts_with(&arrived[..]) && code == 1, "seed {seed}: {code} {said}");
+                second.kill();
+            }
+        }
+        let _ = writer.join().unwrap();
+    }
+}
+
+/// A receiver that stays for its sender's leaving has taken nothing of the next stream: that goes to the next receiver.
+#[test]
+fn streams_one_after_the_other_arrive_one_after_the_other() {
+    let system = System::new();
+    std::thread::scope(|scope| {
+        let senders = scope.spawn(|| {
+            for number in 0..15 {
+                let mut sender = system.start(&["send", "upwards"]);
+                sender.0.stdin.take().unwrap().write_all(format!("stream {number}").as_bytes()).unwrap();
+                let (code, _, said) = sender.end();
+                assert_eq!(code, 0, "sender {number}: {said}");
+            }
+        });
+        for number in 0..15 {
+            let output = expect(&mut system.command(&["recv", "upwards"]), 0);
+            assert_eq!(text(&output.stdout), format!("stream {number}"));
+        }
+        senders.join().unwrap();
+    });
+}
+
+/// A participant of the test's own, as a program would be.
+fn participant(
+    system: &System,
+    domain: &str,
+) -> (&'static musubi_core::plan::Plan<'static>, musubi_linux::Participant) {
+    let plan = musubi_config::load(&system.path("system.toml")).unwrap().leak();
+    let mut options = musubi_linux::Options::new(plan, domain);
+    options.instance = Some(system.instance().to_owned());
+    (plan, musubi_linux::Participant::attach(options).unwrap())
+}
+
+#[test]
+fn messages_of_a_program_are_received_raw_and_confirmed() {
+    use musubi_mdcom::{Mdcom, Wait};
+    let system = System::new();
+    let (_, participant) = participant(&system, "storage");
+    let sender = Mdcom::init(&participant).sender("upwards").unwrap();
+    let say = |words: &[u8]| {
+        let mut block = sender.alloc(Wait::Forever).unwrap();
+        block[..words.len()].copy_from_slice(words);
+        block.enqueue(words.len() as u32).map_err(|rejected| rejected.error).unwrap();
+        sender.notify();
+    };
+    let mut receiver = system.start(&["recv", "upwards", "--raw", "--count", "2"]);
+    say(b"hello");
+    sender.wait(Wait::For(Duration::from_secs(20))).expect("the first message is confirmed");
+    say(b", world");
+    sender.wait(Wait::For(Duration::from_secs(20))).expect("the last message is confirmed");
+    drop(sender);
+    participant.leave();
+    let mut arrived = String::new();
+    receiver.0.stdout.take().unwrap().read_to_string(&mut arrived).unwrap();
+    assert_eq!((receiver.end().0, arrived.as_str()), (0, "hello, world"));
+}
+
+#[test]
+fn messages_taken_for_a_stream_are_told_apart() {
+    use musubi_mdcom::{Mdcom, Wait};
+    let system = System::new();
+    let (_, participant) = participant(&system, "storage");
+    let sender = Mdcom::init(&participant).sender("upwards").unwrap();
+    let mut block = sender.alloc(Wait::Forever).unwrap();
+    block[..5].copy_from_slice(b"hello");
+    block.enqueue(5).map_err(|rejected| rejected.error).unwrap();
+    sender.notify();
+    let said = text(&expect(&mut system.command(&["recv", "upwards"]), 1).stderr);
+    assert!(said.contains("carries no stream") && said.contains("recv --raw"), "{said}");
+}
+
+#[test]
+fn raw_messages_reach_a_program_and_end_with_the_sender() {
+    use musubi_mdcom::{Mdcom, Wait};
+    let system = System::new();
+    let (_, control) = participant(&system, "control");
+    let receiver = Mdcom::init(&control).receiver("upwards").unwrap();
+    let mut sender = system.start(&["send", "upwards", "--raw"]);
+    sender.0.stdin.take().unwrap().write_all(b"hello").unwrap();
+    receiver.wait(Wait::For(Duration::from_secs(20))).unwrap();
+    let message = receiver.dequeue().unwrap();
+    let mut bytes = [0; 64];
+    assert_eq!(message.read_into(&mut bytes).unwrap(), b"hello");
+    message.free();
+    let (code, _, said) = sender.end();
+    assert_eq!(code, 0, "{said}");
+    drop(receiver);
+    control.leave();
+    // And without a program: the end of the sender is the end of `recv --raw`.
+    let mut receiver = system.start(&["recv", "upwards", "--raw"]);
+    let mut sender = system.start(&["send", "upwards", "--raw"]);
+    sender.0.stdin.take().unwrap().write_all(b"all of it").unwrap();
+    assert_eq!(sender.end().0, 0);
+    let mut arrived = String::new();
+    receiver.0.stdout.take().unwrap().read_to_string(&mut arrived).unwrap();
+    assert_eq!((receiver.end().0, arrived.as_str()), (0, "all of it"));
+}

@@ -1,16 +1,21 @@
-//! A stream of bytes through one FIFO channel: `musubi send` and `musubi recv`.
+//! A stream of bytes through one FIFO channel: `musubi send` and `musubi recv`; with `--raw`, messages of any program.
 //!
 //! What you may rely on: the bytes arrive exactly and in order, or both sides end with an error. When `musubi send` ends
 //! with exit code 0, everything has been written to the receiver's standard output. The loss of a side ends the other
-//! one within milliseconds; a stream is never continued by a successor.
+//! one within milliseconds; a stream is never continued by a successor. A receiver that goes before it took anything is no
+//! loss: the stream waits for the next one.
 //!
-//! How it works: a stream is an empty message, messages with bytes, and an empty message. Blocks of one byte suffice,
-//! because empty messages are the only marks. A receiver that finds no empty message first has come into the middle
-//! of a stream. When the last mark has been taken and all bytes are written, the receiver raises an event, which
+//! How it works: a stream is a mark, messages with bytes, and a mark ([`mark`]). Each side remembers who the other one is,
+//! incarnation and opening of the end, and compares; that somebody has gone is news of anybody, so it decides nothing
+//! ([`framing`]). When the last mark has been taken and all bytes are written, the receiver raises an event, which
 //! confirms it, and stays until the sender has left, so that its leaving cannot overtake the event.
 //!
-//! What it does not do: talk with a program that sends messages of its own on the channel.
+//! What it does not do: tell messages apart in a stream; `--raw` carries messages, and has no end of its own.
 
+mod framing;
+mod input;
+mod mark;
+mod output;
 mod progress;
 pub mod recv;
 pub mod send;

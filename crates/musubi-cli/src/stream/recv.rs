@@ -1,17 +1,15 @@
 //! `musubi recv`: a channel into standard output.
 
-use std::fs::File;
-use std::io::{ErrorKind, Write};
-use std::os::fd::AsFd;
 use std::time::Duration;
 
-use anyhow::Context;
 use musubi_core::Error;
 use musubi_core::endpoint::{Attachment, Deadline as EndDeadline, ReceivingEnd as _};
 use musubi_core::fifo::Received;
-use musubi_linux::{Deadline, Participant, ReceivingEnd};
-use rustix::event::{PollFd, PollFlags, poll};
+use musubi_linux::{Counterpart, Deadline, Participant, ReceivingEnd};
 
+use super::framing::{Fault, Framing, Step};
+use super::mark::MARK_BYTES;
+use super::output::Output;
 use super::progress::Progress;
 use super::{Side, Stream, lost, nobody_came};
 use crate::failure::Failure;
@@ -22,20 +20,30 @@ use crate::failure::Failure;
 pub struct Arguments {
     #[command(flatten)]
     stream: Stream,
+    /// Take the messages of any program as they are and write their bytes, until their sender leaves
+    #[arg(long)]
+    raw: bool,
+    /// End after so many messages
+    #[arg(long, value_name = "N", requires = "raw", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
 }
 
 const EXAMPLES: &str = "\
 Either side may be started first. The bytes arrive exactly. Exit code 0 means that the stream is complete; if the \
 sender ends early, what it had sent is written and the exit code is 1.
 
+With --raw there is no stream that could be incomplete: each message is written and then confirmed to its sender (it is \
+notified), and the end of the sender is the end.
+
 Examples:
   musubi recv bulk --system examples/system.toml > copy.bin
-  musubi recv bulk --system examples/system.toml --timeout 10 | sha256sum";
+  musubi recv bulk --system examples/system.toml --timeout 10 | sha256sum
+  musubi recv greetings --raw --count 1 --system examples/talk.toml";
 
-/// Bytes written at once at most: what a pipe holds.
-const BUFFER_BYTES: usize = 64 << 10;
 /// Longest stay for the sender after the confirmation.
 const CONFIRMED_WAIT: Duration = Duration::from_secs(5);
+/// Time between two looks whether it has gone, where it goes on to send.
+const CONFIRMED_LOOK: Duration = Duration::from_millis(1);
 
 /// Receives until the stream's end, and confirms it.
 ///
@@ -49,87 +57,140 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let participant = stream.attach(plan, channel.to)?;
     let end = participant.open_receiving(fifo)?;
     let progress = Progress::waiting_for(Side::Sender.word(), None);
-    let mut receiving = Receiving { end: &end, channel: channel.name, received: 0, output, progress };
-    receiving.wait_for_beginning(stream.deadline(), &participant, channel.from)?;
-    receiving.copy()?;
-    receiving.confirm();
+    let mut receiving = Receiving {
+        end: &end,
+        channel: channel.name,
+        sender_domain: channel.from,
+        participant: &participant,
+        deadline: stream.deadline(),
+        received: 0,
+        output,
+        progress,
+    };
+    let sender = if arguments.raw { receiving.copy_messages(arguments.count)? } else { Some(receiving.copy_stream()?) };
+    if let Some(sender) = sender {
+        receiving.confirm(sender);
+    }
+    receiving.progress.finish();
     Ok(())
 }
 
-/// The receiving side of a stream.
+/// The receiving side of a stream, or of messages.
 struct Receiving<'e> {
     end: &'e ReceivingEnd,
     channel: &'e str,
+    sender_domain: u16,
+    participant: &'e Participant,
+    /// Of the wait for a sender.
+    deadline: Deadline,
     received: u64,
     output: Output,
     progress: Progress,
 }
 
 impl Receiving<'_> {
-    fn wait_for_beginning(&self, deadline: Deadline, participant: &Participant, domain: u16) -> anyhow::Result<()> {
-        let bytes = loop {
-            match self.end.wait(deadline.into()) {
-                Err(Error::Timeout) => return Err(nobody_came(participant, self.channel, Side::Sender, domain)),
-                // A sender that went before it began.
-                Err(Error::PeerGone) => continue,
-                done => done?,
-            }
-            match self.end.dequeue() {
-                Err(Error::Empty) => {}
-                Err(error) => return Err(self.failed(error)),
-                Ok(message) => {
-                    let bytes = message.len();
-                    let _ = self.end.free(message);
-                    break bytes;
-                }
-            }
-        };
-        if bytes > 0 {
-            let what = format!("channel {:?} carries no stream, or we came into the middle of one", self.channel);
-            return Err(Failure::new(what, "start `musubi recv` and `musubi send` again").into());
-        }
-        self.end.take_loss();
-        self.progress.begin();
-        Ok(())
-    }
-
-    fn copy(&mut self) -> anyhow::Result<()> {
+    /// Copies a stream out, from its beginning to its end; gives who sent it.
+    fn copy_stream(&mut self) -> anyhow::Result<Counterpart> {
+        let mut framing = Framing::default();
         loop {
-            match self.end.dequeue() {
-                Ok(message) => {
-                    if self.take_in(message)? == 0 {
-                        return self.output.flush();
+            match self.end.dequeue_from() {
+                Ok((message, from)) => {
+                    if self.take_in(&mut framing, message, from)? {
+                        self.output.flush()?;
+                        return Ok(from);
                     }
-                    self.progress.at(self.received);
                 }
                 Err(Error::Empty) => {
                     self.output.flush()?;
-                    self.end.wait(EndDeadline::Forever).map_err(|error| self.failed(error))?;
+                    self.wait_for_more(framing.sender())?;
                 }
                 Err(error) => return Err(self.failed(error)),
             }
         }
     }
 
-    /// Copies a message's bytes out and gives its block back; gives how many there were.
-    fn take_in(&mut self, message: Received<'_>) -> anyhow::Result<u32> {
-        let bytes = message.len();
-        // A successor's messages are not of this stream.
-        if self.end.take_loss() {
-            return Err(self.failed(Error::PeerGone));
+    /// Takes a message of a stream; gives whether that was the end.
+    fn take_in(&mut self, framing: &mut Framing, message: Received<'_>, from: Counterpart) -> anyhow::Result<bool> {
+        let mut head = [0; MARK_BYTES];
+        let head_bytes = message.copy_to(0, &mut head);
+        let step = framing.take(from, message.len(), &head[..head_bytes]);
+        match step {
+            Ok(Step::Payload) => self.write(&message)?,
+            Ok(Step::Begin) => self.progress.begin(),
+            Ok(Step::Skip | Step::End) => {}
+            Err(Fault::Lost) => return Err(self.failed(Error::PeerGone)),
+            Err(Fault::NoStream) => return Err(self.no_stream()),
         }
-        self.output.take_in(&message)?;
-        self.received += u64::from(bytes);
         let _ = self.end.free(message);
-        Ok(bytes)
+        Ok(step == Ok(Step::End))
+    }
+
+    /// Copies messages out, as they are, until so many have come or their sender has left; gives who is to hear of it.
+    fn copy_messages(&mut self, count: Option<u64>) -> anyhow::Result<Option<Counterpart>> {
+        let (mut sender, mut left) = (None, count.unwrap_or(u64::MAX));
+        while left > 0 {
+            match self.end.dequeue_from() {
+                // Of a successor too, if it is here already: a message that has been taken must be written.
+                Ok((message, from)) => {
+                    if sender.replace(from).is_none() {
+                        self.progress.begin();
+                    }
+                    self.write(&message)?;
+                    let _ = self.end.free(message);
+                    left -= 1;
+                }
+                Err(Error::Empty) => {
+                    self.output.flush()?;
+                    if sender.is_some() {
+                        self.end.notify();
+                    }
+                    if self.wait_for_more(sender).is_err_and(|_| sender.is_some()) {
+                        return Ok(None);
+                    }
+                }
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        self.output.flush()?;
+        Ok(sender)
+    }
+
+    fn write(&mut self, message: &Received<'_>) -> anyhow::Result<()> {
+        self.output.take_in(message)?;
+        self.received += u64::from(message.len());
+        self.progress.at(self.received);
+        Ok(())
+    }
+
+    /// Waits for a message: of `sender` as long as it is there, or else of anybody until the deadline. What was lost is
+    /// told by who is there now, not by the news that somebody has gone, which may have been a predecessor.
+    fn wait_for_more(&self, sender: Option<Counterpart>) -> anyhow::Result<()> {
+        let deadline = if sender.is_some() { EndDeadline::Forever } else { self.deadline.into() };
+        match self.end.wait(deadline) {
+            Ok(()) => Ok(()),
+            Err(Error::Timeout) => Err(nobody_came(self.participant, self.channel, Side::Sender, self.sender_domain)),
+            Err(Error::PeerGone) if sender.is_none() || self.end.sender() == sender => Ok(()),
+            Err(error) => Err(self.failed(error)),
+        }
     }
 
     /// Tells the sender that all is written, and stays until it has heard that, or does not hear anything any more.
-    fn confirm(&self) {
+    fn confirm(&self, sender: Counterpart) {
         self.end.notify();
-        let deadline = Deadline::after(CONFIRMED_WAIT).into();
-        while self.end.wait(deadline).is_ok() && self.end.dequeue().is_err() {}
+        let deadline = Deadline::after(CONFIRMED_WAIT);
+        while self.end.sender() == Some(sender) && !deadline.passed() {
+            // A message that comes now is not of this stream, and is left to a successor of ours.
+            if self.end.wait(deadline.into()).is_ok() {
+                std::thread::sleep(CONFIRMED_LOOK);
+            }
+        }
+    }
+
+    fn no_stream(&self) -> anyhow::Error {
         self.progress.finish();
+        let what = format!("channel {:?} carries no stream, or we came into the middle of one", self.channel);
+        let help = "start `musubi recv` and `musubi send` again; messages of other programs: `musubi recv --raw`";
+        Failure::new(what, help).into()
     }
 
     fn failed(&self, error: Error) -> anyhow::Error {
@@ -139,52 +200,4 @@ impl Receiving<'_> {
             other => other.into(),
         }
     }
-}
-
-/// Standard output, written in large pieces.
-struct Output {
-    file: File,
-    buffer: Box<[u8]>,
-    filled: usize,
-}
-
-impl Output {
-    fn open() -> anyhow::Result<Output> {
-        let stdout = std::io::stdout().as_fd().try_clone_to_owned().context("cannot open standard output")?;
-        Ok(Output { file: File::from(stdout), buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), filled: 0 })
-    }
-
-    fn take_in(&mut self, message: &Received<'_>) -> anyhow::Result<()> {
-        let mut taken = 0;
-        while taken < message.len() {
-            if self.filled == self.buffer.len() {
-                self.flush()?;
-            }
-            let bytes = message.copy_to(taken, &mut self.buffer[self.filled..]);
-            self.filled += bytes;
-            taken += bytes as u32;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> anyhow::Result<()> {
-        let filled = std::mem::take(&mut self.filled);
-        write_all(&mut self.file, &self.buffer[..filled]).context("cannot write standard output")
-    }
-}
-
-/// Writes everything, also where another process has made the descriptor non-blocking.
-fn write_all(file: &mut File, mut bytes: &[u8]) -> std::io::Result<()> {
-    while !bytes.is_empty() {
-        match file.write(bytes) {
-            Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                poll(&mut [PollFd::new(file, PollFlags::OUT)], None)?;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

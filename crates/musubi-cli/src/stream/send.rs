@@ -1,18 +1,18 @@
 //! `musubi send`: standard input into a channel.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use anyhow::Context;
 use musubi_core::Error;
 use musubi_core::endpoint::{Attachment, Deadline as EndDeadline, SendingEnd as _};
 use musubi_core::fifo::Loan;
-use musubi_linux::{Deadline, Participant, SendingEnd};
+use musubi_linux::{Counterpart, Deadline, Participant, SendingEnd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::input::Input;
+use super::mark::{Kind, Mark, StreamId};
 use super::progress::Progress;
 use super::{Side, Stream, lost, nobody_came};
 
@@ -22,23 +22,27 @@ use super::{Side, Stream, lost, nobody_came};
 pub struct Arguments {
     #[command(flatten)]
     stream: Stream,
+    /// Send messages that any program understands, one for what each read of the input gives, at most a block
+    #[arg(long)]
+    raw: bool,
 }
 
 const EXAMPLES: &str = "\
 Either side may be started first. The bytes arrive exactly, and a slow receiver slows the sender down. Exit code 0 \
 means that everything has been written by `musubi recv`; if a side ends early, so does the other, with exit code 1.
 
+With --raw nothing but the bytes is sent. Exit code 0 then means that the receiver has taken all messages.
+
 Examples:
   musubi recv bulk --system examples/system.toml > copy.bin &
   musubi send bulk --system examples/system.toml < file.bin
-  head -c 1G /dev/urandom | musubi send bulk --system examples/system.toml --timeout 10";
+  head -c 1G /dev/urandom | musubi send bulk --system examples/system.toml --timeout 10
+  echo hello | musubi send greetings --raw --system examples/talk.toml";
 
-/// Smaller blocks than this many bytes are filled from a buffer, not each with a system call of its own.
-const DIRECT_BYTES_MIN: usize = 4096;
-/// Length of that buffer in bytes.
-const STAGE_BYTES: usize = 64 << 10;
 /// Longest sleep for the regulator, in nanoseconds, after which the receiver is looked at.
 const THROTTLED_NS_MAX: u64 = 20_000_000;
+/// Time between two looks whether the last messages have been taken, where nobody confirms it.
+const TAKEN_LOOK: Duration = Duration::from_millis(2);
 
 /// Sends until standard input ends, and waits for the confirmation.
 ///
@@ -53,67 +57,108 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let end = participant.open_sending(fifo)?;
     let changed = end.event_fd()?;
     let progress = Progress::waiting_for(Side::Receiver.word(), input.length());
-    let mut sending = Sending { end: &end, changed, channel: channel.name, sent: 0, progress };
-    sending.wait_for_receiver(stream.deadline(), &participant, channel.to)?;
-    sending.copy(&mut input)?;
-    sending.wait_for_confirmation()
+    let mut sending = Sending {
+        end: &end,
+        changed,
+        channel: channel.name,
+        receiver_domain: channel.to,
+        participant: &participant,
+        deadline: stream.deadline(),
+        receiver: None,
+        messages: 0,
+        sent: 0,
+        progress,
+    };
+    sending.wait_for_receiver()?;
+    if arguments.raw {
+        sending.copy(&mut input)?;
+        sending.wait_until_taken()?;
+    } else {
+        // One attachment sends one stream; another process, another epoch.
+        let stream = StreamId { epoch: participant.epoch(), number: 1 };
+        sending.mark(Mark { kind: Kind::Begin, stream })?;
+        sending.copy(&mut input)?;
+        sending.mark(Mark { kind: Kind::End, stream })?;
+        sending.wait_for_confirmation()?;
+    }
+    sending.progress.finish();
+    Ok(())
 }
 
-/// The sending side of a stream.
+/// The sending side of a stream, or of messages.
 struct Sending<'e> {
     end: &'e SendingEnd,
     /// Readable when the receiver may have changed.
     changed: OwnedFd,
     channel: &'e str,
+    receiver_domain: u16,
+    participant: &'e Participant,
+    /// Of the wait for a receiver.
+    deadline: Deadline,
+    /// Whom all this is for.
+    receiver: Option<Counterpart>,
+    /// Enqueued so far.
+    messages: u64,
     sent: u64,
     progress: Progress,
 }
 
-impl Sending<'_> {
-    fn wait_for_receiver(&self, deadline: Deadline, participant: &Participant, domain: u16) -> anyhow::Result<()> {
-        loop {
+impl<'e> Sending<'e> {
+    fn wait_for_receiver(&mut self) -> anyhow::Result<()> {
+        self.receiver = loop {
             self.end.arm();
-            if self.end.usage().connected {
-                break;
+            if let Some(receiver) = self.end.receiver() {
+                break Some(receiver);
             }
             let mut fds = [PollFd::new(&self.changed, PollFlags::IN)];
-            let came = wait_until(&mut fds, deadline)?;
-            if !came && deadline.passed() {
-                return Err(nobody_came(participant, self.channel, Side::Receiver, domain));
+            let came = wait_until(&mut fds, self.deadline)?;
+            if !came && self.deadline.passed() {
+                return Err(nobody_came(self.participant, self.channel, Side::Receiver, self.receiver_domain));
             }
-        }
+        };
         self.end.disarm();
-        // One that went while we waited has taken nothing.
-        self.end.take_loss();
         self.progress.begin();
         Ok(())
     }
 
-    /// The mark of the beginning, the bytes, the mark of the end.
+    /// An empty message, and the mark in as many as it takes.
+    fn mark(&mut self, mark: Mark) -> anyhow::Result<()> {
+        self.message(&[])?;
+        mark.to_bytes().chunks(self.end.block_bytes() as usize).try_for_each(|part| self.message(part))
+    }
+
+    fn message(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        let mut block = self.allocate()?;
+        block[..bytes.len()].copy_from_slice(bytes);
+        self.enqueue(block, bytes.len() as u32)
+    }
+
+    /// Everything that standard input has.
     fn copy(&mut self, input: &mut Input) -> anyhow::Result<()> {
-        let mark = self.allocate()?;
-        self.enqueue(mark, 0)?;
         loop {
             self.wait_for_input(input)?;
             let mut block = self.allocate()?;
-            let Some(bytes) = input.read(&mut block).context("cannot read standard input")? else {
-                let _ = self.end.free(block);
-                continue;
+            let bytes = match input.read(&mut block).context("cannot read standard input")? {
+                Some(bytes) if bytes > 0 => bytes,
+                nothing => {
+                    let _ = self.end.free(block);
+                    match nothing {
+                        Some(_) => return Ok(()),
+                        None => continue,
+                    }
+                }
             };
             self.enqueue(block, bytes as u32)?;
-            if bytes == 0 {
-                return Ok(());
-            }
             self.sent += bytes as u64;
             self.progress.at(self.sent);
         }
     }
 
     /// Waits until there is something to read, or the end of it, and looks at the receiver all the while.
-    fn wait_for_input(&self, input: &Input) -> anyhow::Result<()> {
+    fn wait_for_input(&mut self, input: &Input) -> anyhow::Result<()> {
         self.check_receiver()?;
         while !input.is_staged() {
-            let mut fds = [PollFd::new(&input.file, PollFlags::IN), PollFd::new(&self.changed, PollFlags::IN)];
+            let mut fds = [PollFd::new(input, PollFlags::IN), PollFd::new(&self.changed, PollFlags::IN)];
             wait_until(&mut fds, Deadline::Forever)?;
             let (readable, changed) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
             if changed {
@@ -128,12 +173,17 @@ impl Sending<'_> {
         Ok(())
     }
 
-    fn allocate(&self) -> anyhow::Result<Loan<'_>> {
-        self.end.allocate(EndDeadline::Forever).map_err(|error| self.failed(error))
+    fn allocate(&mut self) -> anyhow::Result<Loan<'e>> {
+        loop {
+            match self.end.allocate(EndDeadline::Forever) {
+                Err(Error::PeerGone) => self.check_receiver()?,
+                allocated => return allocated.map_err(|error| self.failed(error)),
+            }
+        }
     }
 
     /// Enqueues and notifies, at the pace of the regulator.
-    fn enqueue(&self, mut block: Loan<'_>, bytes: u32) -> anyhow::Result<()> {
+    fn enqueue(&mut self, mut block: Loan<'e>, bytes: u32) -> anyhow::Result<()> {
         loop {
             match self.end.enqueue(block, bytes) {
                 Ok(()) => break,
@@ -145,23 +195,41 @@ impl Sending<'_> {
                 Err((error, _)) => return Err(self.failed(error)),
             }
         }
+        self.messages += 1;
         self.end.notify();
         Ok(())
     }
 
-    /// The confirmation is an event after the last message has been taken.
-    fn wait_for_confirmation(&self) -> anyhow::Result<()> {
+    /// The confirmation is an event of the stream's receiver after the last message has been taken.
+    fn wait_for_confirmation(&mut self) -> anyhow::Result<()> {
         loop {
-            self.end.wait(EndDeadline::Forever).map_err(|error| self.failed(error))?;
-            if self.end.usage().queued == 0 {
-                self.progress.finish();
-                return Ok(());
+            let event = self.end.wait(EndDeadline::Forever);
+            self.check_receiver()?;
+            match event {
+                Ok(()) if self.end.usage().queued == 0 => return Ok(()),
+                Ok(()) | Err(Error::PeerGone) => {}
+                Err(error) => return Err(self.failed(error)),
             }
         }
     }
 
-    fn check_receiver(&self) -> anyhow::Result<()> {
-        if self.end.take_loss() { Err(self.failed(Error::PeerGone)) } else { Ok(()) }
+    /// A receiver of messages confirms nothing by itself; what it has taken, it has.
+    fn wait_until_taken(&mut self) -> anyhow::Result<()> {
+        while self.end.usage().queued > 0 {
+            self.check_receiver()?;
+            std::thread::sleep(TAKEN_LOOK);
+        }
+        Ok(())
+    }
+
+    /// Whether all this still goes to one receiver. One that is gone and took nothing of it is no loss: all of it is still
+    /// queued, for whoever comes next.
+    fn check_receiver(&mut self) -> anyhow::Result<()> {
+        if self.end.receiver() == self.receiver {
+            return Ok(());
+        }
+        let is_untouched = u64::from(self.end.usage().queued) == self.messages;
+        if is_untouched { self.wait_for_receiver() } else { Err(self.failed(Error::PeerGone)) }
     }
 
     fn failed(&self, error: Error) -> anyhow::Error {
@@ -170,54 +238,6 @@ impl Sending<'_> {
             Error::PeerGone => lost(self.channel, Side::Receiver, self.sent),
             other => other.into(),
         }
-    }
-}
-
-/// Standard input, read straight into large blocks and through a buffer into small ones.
-struct Input {
-    file: File,
-    stage: Vec<u8>,
-    /// The part of the stage that has not been sent.
-    left: std::ops::Range<usize>,
-}
-
-impl Input {
-    fn open(block_bytes: usize) -> anyhow::Result<Input> {
-        let stdin = std::io::stdin().as_fd().try_clone_to_owned().context("cannot open standard input")?;
-        let stage_bytes = if block_bytes < DIRECT_BYTES_MIN { STAGE_BYTES } else { 0 };
-        Ok(Input { file: File::from(stdin), stage: vec![0; stage_bytes], left: 0..0 })
-    }
-
-    /// Length of a file; `None` of anything else.
-    fn length(&self) -> Option<u64> {
-        self.file.metadata().ok().filter(|metadata| metadata.is_file()).map(|metadata| metadata.len())
-    }
-
-    fn is_staged(&self) -> bool {
-        !self.left.is_empty()
-    }
-
-    /// Reads what there is; 0 bytes at the end, `None` if there is nothing yet.
-    fn read(&mut self, block: &mut [u8]) -> std::io::Result<Option<usize>> {
-        if self.stage.is_empty() {
-            return read_some(&mut self.file, block);
-        }
-        if self.left.is_empty() {
-            let Some(bytes) = read_some(&mut self.file, &mut self.stage)? else { return Ok(None) };
-            self.left = 0..bytes;
-        }
-        let bytes = self.left.len().min(block.len());
-        block[..bytes].copy_from_slice(&self.stage[self.left.start..self.left.start + bytes]);
-        self.left.start += bytes;
-        Ok(Some(bytes))
-    }
-}
-
-fn read_some(file: &mut File, into: &mut [u8]) -> std::io::Result<Option<usize>> {
-    match file.read(into) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -68,6 +68,11 @@ impl System {
         self.directory.path().join(name)
     }
 
+    /// The name of this run.
+    pub fn instance(&self) -> &str {
+        &self.instance
+    }
+
     /// The command in this system, with no input.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = musubi(arguments);
