@@ -59,7 +59,10 @@ pub enum Error {
         name: String,
     },
     /// A process of a user that the plan does not allow holds a name of this system.
-    #[error("user {uid} holds the socket name {name} and may not: end that process or choose another instance name")]
+    #[error(
+        "user {uid} holds the socket name {name}, and the description does not allow that user there: run as one user, \
+         name it under `uid`, or choose another instance name"
+    )]
     NameForeign {
         /// The abstract socket name, without its leading zero byte.
         name: String,
@@ -104,6 +107,14 @@ pub enum Error {
     #[error("participant {participant} refused us: {reason}")]
     Refused {
         /// Who refused.
+        participant: u16,
+        /// Why.
+        reason: &'static str,
+    },
+    /// We did not let a peer in.
+    #[error("participant {participant} was not let in: {reason}")]
+    NotLetIn {
+        /// Who called us.
         participant: u16,
         /// Why.
         reason: &'static str,

@@ -1,61 +1,25 @@
 //! Those who are no participants, or lie: what they send, and what becomes of those they send it to.
 
 mod actor;
+mod forged;
 mod system;
 
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use actor::Actor;
-use musubi_core::layout::{self, header, tx};
-use musubi_linux::message::{self, Message, Party, Refusal};
+use forged::{Flaw, Forged, knock, post, take};
+use musubi_core::layout::tx;
+use musubi_linux::message::{Message, Party, Refusal};
 use musubi_linux::names::Names;
 use musubi_linux::{Direction, Participant};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect, listen, recvmsg, sendmsg, socket,
-    socket_with, socketpair,
-};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, socketpair};
 use system::*;
 
 #[test]
 fn actor() {
     actor::play();
-}
-
-/// A bare connection to a participant's socket.
-fn knock(instance: &str, participant: u16) -> OwnedFd {
-    let fd = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
-    let name = Names::new(PLAN.name, Some(instance)).unwrap().participant(participant);
-    connect(&fd, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
-    fd
-}
-
-fn post(socket: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> bool {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !fds.is_empty() {
-        control.push(SendAncillaryMessage::ScmRights(fds));
-    }
-    sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL).is_ok()
-}
-
-fn take(socket: &OwnedFd) -> Option<(Message, Option<OwnedFd>)> {
-    let mut bytes = [0; message::BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC).ok()?;
-    let mut fds = Vec::new();
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            fds.extend(rights);
-        }
-    }
-    Some((message::parse(&bytes[..received.bytes]).ok()?, fds.pop()))
 }
 
 #[test]
@@ -189,104 +153,6 @@ fn try_everything(fd: &OwnedFd, bytes: usize) {
 }
 
 // ---- a gateway made by hand ----
-
-/// A forged gateway: it holds the name, and its section can have flaws.
-struct Forged {
-    instance: String,
-    party: Party,
-    name: OwnedFd,
-}
-
-/// What is wrong with a section.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Flaw {
-    None,
-    NotSealed,
-    WritableByOthers,
-    Short,
-    Long,
-    Sparse,
-    File,
-    Magic,
-    Epoch,
-    Slot,
-    Plan,
-}
-
-impl Forged {
-    fn new(instance: &str) -> Forged {
-        let name = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
-        let path = Names::new(PLAN.name, Some(instance)).unwrap().participant(1);
-        bind(&name, &SocketAddrUnix::new_abstract_name(path.as_bytes()).unwrap()).unwrap();
-        listen(&name, 64).unwrap();
-        let section_bytes = layout::section_bytes(&PLAN, GATEWAY).unwrap();
-        let party = Party { hash: PLAN.hash, participant: 1, domain: GATEWAY, epoch: 5, section_bytes };
-        Forged { instance: instance.to_owned(), party, name }
-    }
-
-    fn section(&self, flaw: Flaw) -> OwnedFd {
-        if flaw == Flaw::File {
-            return std::fs::File::open("/proc/self/exe").unwrap().into();
-        }
-        let bytes = match flaw {
-            Flaw::Short => self.party.section_bytes - 1024,
-            Flaw::Long => self.party.section_bytes + 4096,
-            _ => self.party.section_bytes,
-        };
-        let fd = memfd_create("forged", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
-        ftruncate(&fd, u64::from(bytes)).unwrap();
-        if flaw != Flaw::Sparse {
-            fallocate(&fd, FallocateFlags::empty(), 0, u64::from(bytes)).unwrap();
-        }
-        rustix::io::pwrite(&fd, &self.header(flaw), 0).unwrap();
-        let shape = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-        match flaw {
-            Flaw::NotSealed => (),
-            Flaw::WritableByOthers => fcntl_add_seals(&fd, shape).unwrap(),
-            _ => fcntl_add_seals(&fd, shape | SealFlags::FUTURE_WRITE).unwrap(),
-        }
-        fd
-    }
-
-    fn header(&self, flaw: Flaw) -> Vec<u8> {
-        let off = |flawed: Flaw| u32::from(flawed == flaw);
-        let mut words = [0u32; header::WORDS as usize];
-        words[header::MAGIC as usize] = layout::MAGIC + off(Flaw::Magic);
-        words[header::VERSION as usize] = layout::VERSION;
-        words[header::PLAN_LOW as usize] = PLAN.hash as u32 + off(Flaw::Plan);
-        words[header::PLAN_HIGH as usize] = (PLAN.hash >> 32) as u32;
-        words[header::SECTION_BYTES as usize] = self.party.section_bytes;
-        words[header::PARTICIPANT as usize] = u32::from(self.party.participant) + off(Flaw::Slot);
-        words[header::DOMAIN as usize] = u32::from(self.party.domain);
-        words[header::EPOCH as usize] = self.party.epoch + off(Flaw::Epoch);
-        words.iter().flat_map(|word| word.to_le_bytes()).collect()
-    }
-
-    /// Calls the Master and gives its answer.
-    fn call(&self, flaw: Flaw) -> (OwnedFd, Option<Message>) {
-        let socket = knock(&self.instance, 0);
-        let section = self.section(flaw);
-        post(&socket, &Message::Hello(self.party).bytes(), &[section.as_fd()]);
-        let answer = take(&socket).map(|(message, _)| message);
-        (socket, answer)
-    }
-
-    /// Takes the next call, which must come soon.
-    fn next_call(&self) -> OwnedFd {
-        let soon = rustix::time::Timespec { tv_sec: 5, tv_nsec: 0 };
-        let mut fds = [PollFd::new(&self.name, PollFlags::IN)];
-        assert_eq!(poll(&mut fds, Some(&soon)).unwrap(), 1, "nobody called");
-        accept(&self.name).unwrap()
-    }
-
-    /// Becomes a peer.
-    fn linked(&self) -> OwnedFd {
-        let (socket, answer) = self.call(Flaw::None);
-        assert!(matches!(answer, Some(Message::Welcome(_))), "{answer:?}");
-        post(&socket, &Message::Ready.bytes(), &[]);
-        socket
-    }
-}
 
 #[test]
 fn sections_that_lie_are_refused() {

@@ -130,7 +130,11 @@ pub(crate) fn status_of_port(error: &musubi_linux::Error) -> Status {
         Error::TimedOut(_) => Status::Timeout,
         Error::Left => Status::Terminated,
         Error::Forked => Status::Forked,
-        Error::Refused { .. } | Error::System { .. } | Error::NoDevice(_) | Error::OtherDevice(_) => Status::System,
+        Error::Refused { .. }
+        | Error::NotLetIn { .. }
+        | Error::System { .. }
+        | Error::NoDevice(_)
+        | Error::OtherDevice(_) => Status::System,
         _ => Status::Internal,
     }
 }

@@ -31,7 +31,7 @@ use crate::process::channel::segment::{self, Segment, SmemMember};
 use crate::process::channel::shelf::Shelf;
 use crate::process::rendezvous::attendant;
 use crate::process::rendezvous::dial::{Dial, answer_calls};
-use crate::process::rendezvous::message::{Party, Refusal};
+use crate::process::rendezvous::message::Party;
 use crate::process::rendezvous::registry::{Registry, Shared, Strangers, Token};
 use crate::process::rendezvous::slot::{new_epoch, take_slot_of};
 use crate::process::rendezvous::socket_names::Names;
@@ -132,7 +132,8 @@ impl Participant {
     /// Attaches this process to a domain.
     ///
     /// # Errors
-    /// [`Error`] says which: the plan, the domain or slot, the user, a taken name, or a present peer that refuses us.
+    /// [`Error`] says which: the plan, the domain or slot, the user, a taken name, or that the Master refuses us. What any
+    /// other participant answers costs the link with it, not the start ([`Participant::obstacles`]).
     pub fn attach(options: Options) -> Result<Participant, Error> {
         let plan = options.plan;
         plan.check().map_err(|_| Error::Plan)?;
@@ -162,7 +163,7 @@ impl Participant {
         let deadline = Deadline::Forever.within_ns(left_ns);
         self.wait_for_answers(deadline);
         let mut registry = self.shared.lock();
-        if let Some(error) = registry.refused_by.take() {
+        if let Some(error) = registry.obstacles.of_start(&self.shared) {
             return Err(error);
         }
         registry.joined = true;
@@ -173,7 +174,7 @@ impl Participant {
 
     fn wait_for_answers(&self, deadline: Deadline) {
         let mut registry = self.shared.lock();
-        while !registry.all_answered() && registry.refused_by.is_none() {
+        while !registry.all_answered() && !registry.obstacles.forbid_start() {
             let Some(changed) = wait_changed(&self.shared, registry, deadline) else { return };
             registry = changed;
         }
@@ -228,6 +229,11 @@ impl Participant {
         registry.peers.iter().map(info).collect()
     }
 
+    /// Why participants that are or were there are not linked with us, by number. Whoever links is taken off.
+    pub fn obstacles(&self) -> Vec<(u16, Error)> {
+        self.shared.lock().obstacles.all(&self.shared)
+    }
+
     /// Those who tried to link with us and were not let in.
     pub fn strangers(&self) -> Strangers {
         self.shared.lock().strangers
@@ -236,8 +242,9 @@ impl Participant {
     /// Waits until a participant of a domain is linked with us; gives its number and epoch.
     ///
     /// # Errors
-    /// [`Error::TimedOut`]; [`Error::PlanMismatch`] if one came but with another plan; [`Error::NameForeign`] if a
-    /// user that may not holds its name; [`Error::Left`].
+    /// [`Error::TimedOut`]; [`Error::PlanMismatch`], [`Error::VersionMismatch`], [`Error::RefusedUser`],
+    /// [`Error::Refused`], [`Error::NotLetIn`] if one is there but was not linked; [`Error::NameForeign`] if a user that
+    /// may not holds its name; [`Error::System`] if the kernel keeps us from it; [`Error::Left`].
     pub fn wait_for(&self, domain: u16, deadline: Deadline) -> Result<(u16, u32), Error> {
         let mut registry = self.shared.lock();
         loop {
@@ -247,10 +254,10 @@ impl Participant {
             if registry.left {
                 return Err(Error::Left);
             }
-            let strangers = registry.strangers;
+            let obstacle = registry.obstacles.of_domain(&self.shared, domain);
             registry = match wait_changed(&self.shared, registry, deadline) {
                 Some(registry) => registry,
-                None => return Err(self.absence(domain, strangers)),
+                None => return Err(obstacle.unwrap_or(Error::TimedOut("a participant of the domain"))),
             };
         }
     }
@@ -263,20 +270,6 @@ impl Participant {
         let is_master = |domain: &musubi_core::plan::Domain<'_>| domain.role == Role::Master;
         let master = self.shared.plan.domains.iter().position(is_master).ok_or(Error::Plan)?;
         self.wait_for(master as u16, deadline)
-    }
-
-    /// Why a domain is not there.
-    fn absence(&self, domain: u16, strangers: Strangers) -> Error {
-        let is_of = |participant: u16| self.shared.plan.domain_of(participant) == Some(domain);
-        match (strangers.last, strangers.squatter) {
-            (Some((participant, Refusal::Plan, theirs)), _) if is_of(participant) => {
-                Error::PlanMismatch { participant, ours: self.shared.plan.hash, theirs }
-            }
-            (_, Some((participant, uid))) if is_of(participant) => {
-                Error::NameForeign { name: self.shared.names.participant(participant), uid }
-            }
-            _ => Error::TimedOut("a participant of the domain"),
-        }
     }
 
     /// Takes one end of a FIFO channel.

@@ -63,6 +63,13 @@ pub static PLAN: Plan<'static> = Plan {
 /// The same system from a changed description.
 pub static OTHER_PLAN: Plan<'static> = Plan { hash: 0x5555_6666_7777_8888, ..PLAN };
 
+/// From gateway to storage, in [`PLAN_OF_NEIGHBOURS`].
+pub const SIDEWAYS: u16 = 3;
+
+/// The plan in which two Remotes talk with each other, too.
+pub static PLAN_OF_NEIGHBOURS: Plan<'static> =
+    Plan { fifos: &[FIFOS[0], FIFOS[1], FIFOS[2], fifo("sideways", GATEWAY, STORAGE)], ..PLAN };
+
 /// The plan in which only user 65534 may be a gateway.
 pub static PLAN_OF_NOBODY: Plan<'static> =
     Plan { domains: &[DOMAINS[0], Domain { uids: &[65534], ..DOMAINS[1] }, DOMAINS[2]], ..PLAN };

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use rustix::net::{SocketFlags, accept_with};
 
-use crate::error::Error;
 use crate::os::clock::now_ns;
 use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
@@ -22,6 +21,7 @@ use crate::process::channel::doorbell::is_doorbell;
 use crate::process::rendezvous::connection::{Connection, Incoming, Stage};
 use crate::process::rendezvous::dial::{Answer, call};
 use crate::process::rendezvous::message::{Garbage, Message, Party, Refusal};
+use crate::process::rendezvous::obstacles::Obstacle;
 use crate::process::rendezvous::registry::{
     CONNECTIONS_MAX, HALF_OPEN_MAX, HALF_OPEN_NS_MAX, OBSERVERS_MAX, Registry, RemoteEnd, Shared,
 };
@@ -189,7 +189,9 @@ impl Registry {
     }
 
     fn refuse(&mut self, shared: &Shared, id: u32, participant: u16, reason: Refusal, hash: u64) {
-        self.note_refused(participant, reason, hash);
+        if let Some(caller) = self.connections.get(&id).map(|connection| connection.credentials.clone()) {
+            self.not_let_in(shared, participant, &caller, (reason, hash));
+        }
         self.send(shared, id, Message::Refuse { reason, hash: shared.plan.hash }, None);
         if let Some(connection) = self.connections.get(&id) {
             // A socket closed with packets unread would reset the connection, and the refusal would not be read.
@@ -228,23 +230,14 @@ impl Registry {
         }
     }
 
-    /// Whom we called does not let us in, or we it.
+    /// Whom we called does not let us in, or we it: that costs the link with it.
     fn turned_down(&mut self, shared: &Shared, id: u32, whom: u16, reason: Refusal, hash: u64) {
         if reason == Refusal::Busy {
             return self.hung_up(shared, id);
         }
-        self.note_refused(whom, reason, hash);
-        let me = shared.me;
-        let domain = || shared.plan.domains[usize::from(me.domain)].name.to_owned();
-        let error = match reason {
-            Refusal::Plan => Error::PlanMismatch { participant: whom, ours: me.hash, theirs: hash },
-            Refusal::User => Error::RefusedUser { participant: whom, uid: Credentials::own().uid, domain: domain() },
-            Refusal::Version => Error::VersionMismatch { participant: whom },
-            Refusal::Section | Refusal::Slot | Refusal::Busy => {
-                Error::Refused { participant: whom, reason: reason.words() }
-            }
-        };
-        self.refused_by.get_or_insert(error);
+        self.strangers.refused = self.strangers.refused.wrapping_add(1);
+        self.strangers.last = Some((whom, reason, hash));
+        self.hindered(shared, whom, Obstacle::Refused(reason, hash));
         self.dials.remove(&whom);
         self.hung_up(shared, id);
     }

@@ -11,3 +11,4 @@ pub(crate) mod slot;
 
 mod handshake;
 mod linking;
+mod obstacles;

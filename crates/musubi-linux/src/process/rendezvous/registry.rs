@@ -17,7 +17,6 @@ use std::task::Waker;
 use musubi_core::plan::Plan;
 use rustix::event::epoll;
 
-use crate::error::Error;
 use crate::os::clock::now_ns;
 use crate::os::credentials::{Credentials, Mortality, mortality};
 use crate::os::descriptor::Descriptor;
@@ -29,6 +28,7 @@ use crate::process::channel::segment::SmemMember;
 use crate::process::rendezvous::connection::{Connection, Outgoing, Sent, Stage};
 use crate::process::rendezvous::dial::{Answer, Dial, call};
 use crate::process::rendezvous::message::{Message, Party, Refusal};
+use crate::process::rendezvous::obstacles::{Obstacle, Obstacles};
 use crate::process::rendezvous::socket_names::Names;
 use crate::process::section::{OwnSection, PeerSection};
 
@@ -115,8 +115,8 @@ pub(crate) struct Registry {
     pub(crate) accept_again_ns: Option<u64>,
     pub(crate) next_id: u32,
     pub(crate) strangers: Strangers,
-    /// Why a present peer does not let us in.
-    pub(crate) refused_by: Option<Error>,
+    /// Why present participants are not linked with us.
+    pub(crate) obstacles: Obstacles,
 }
 
 /// Those who tried and were not let in.
@@ -266,19 +266,24 @@ impl Registry {
     }
 
     fn call_participant(&mut self, shared: &Shared, participant: u16, now: u64) {
-        let answer = call(&shared.names.participant(participant));
-        let Ok(Answer::Connected(socket, credentials)) = answer else {
-            match answer {
-                Ok(Answer::Absent) => drop(self.dials.remove(&participant)),
-                _ => self.postpone(participant, now),
+        let (socket, credentials) = match call(&shared.names.participant(participant)) {
+            Ok(Answer::Connected(socket, credentials)) => (socket, credentials),
+            Ok(Answer::Absent) => {
+                self.dials.remove(&participant);
+                return;
             }
-            return;
+            Ok(Answer::Busy) => return self.postpone(participant, now),
+            Err(error) => {
+                self.failed_at(shared, participant, &error);
+                return self.postpone(participant, now);
+            }
         };
         let domain = shared.plan.domain_of(participant);
         let allowed = domain.is_some_and(|domain| credentials.may_attach(&shared.plan.domains[usize::from(domain)]));
         if !allowed {
             // A stranger on a name of ours gets nothing, the section least of all.
             self.strangers.squatter = Some((participant, credentials.uid));
+            self.hindered(shared, participant, Obstacle::Foreign(credentials.uid));
             self.dials.remove(&participant);
             return;
         }
@@ -315,11 +320,6 @@ impl Registry {
         }
     }
 
-    pub(crate) fn note_refused(&mut self, participant: u16, reason: Refusal, hash: u64) {
-        self.strangers.refused = self.strangers.refused.wrapping_add(1);
-        self.strangers.last = Some((participant, reason, hash));
-    }
-
     // ---- peers ----
 
     pub(crate) fn peer_index(&self, participant: u16, epoch: u32) -> Option<usize> {
@@ -351,6 +351,7 @@ impl Registry {
             Mortality::Unknown => None,
         };
         connection.stage = Stage::Linked(party.participant, party.epoch);
+        self.obstacles.forget(party.participant);
         let process = self.new_id();
         if let Some(pidfd) = &pidfd {
             let _ = epoll::add(&shared.epoll, pidfd, Token::Process(process).data(), epoll::EventFlags::IN);
