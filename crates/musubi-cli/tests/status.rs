@@ -96,6 +96,25 @@ fn traffic_is_seen() {
     assert!(said.contains("storage.0") && said.contains("running") && !said.contains('\u{1b}'), "{said}");
 }
 
+/// Less than a lap of messages, each taken before the next is sent: the sender has not looked at its returns yet.
+#[test]
+fn blocks_that_came_back_are_not_in_use() {
+    let system = System::new();
+    let mut receiver = system.start(&["recv", "upwards"]);
+    let mut sender = system.start(&["send", "upwards"]);
+    for round in 0..6u8 {
+        sender.0.stdin.as_mut().unwrap().write_all(&[round]).unwrap();
+        let mut came = [0];
+        receiver.0.stdout.as_mut().unwrap().read_exact(&mut came).unwrap();
+        assert_eq!(came, [round]);
+    }
+    let report = report(&system);
+    let tx = &named(&report["fifos"], "upwards")["sender"];
+    assert!(tx["messages"].as_u64().unwrap() >= 6, "{tx:#}");
+    assert!(tx["in_use"].as_u64().unwrap() <= 2, "one may be being filled: {tx:#}");
+    assert!(tx["high_water"].as_u64().unwrap() <= 2, "{tx:#}");
+}
+
 fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list.sort();
     list

@@ -150,10 +150,13 @@ pub mod tx {
     pub const REFUSED: u32 = 58;
     /// Most messages that were queued, of the times when it was looked at: every 16th sample, and when no block is free.
     pub const HIGH_WATER: u32 = 59;
-    /// Blocks out of the pool now.
+    /// Blocks that the sender does not count as free. It takes returned ones back when it has no other, so this says
+    /// how far it has come round, not how many are in use.
     pub const IN_USE: u32 = 60;
     /// Position of the next message.
     pub const TAIL: u32 = 61;
+    /// Blocks in the sender's hands.
+    pub const HELD: u32 = 62;
     /// Length of the part before the slots, in words.
     pub const WORDS: u32 = 64;
 }
@@ -382,7 +385,7 @@ const _: () = {
     assert!(header::HEARTBEAT_MS / line != header::EPOCH / line);
     assert!(tx::LINK_EPOCH / line != tx::WAITING / line && tx::WAITING / line != tx::BELL / line);
     assert!(tx::EVENTS / line == tx::BELL / line && tx::BELL / line != tx::SENT / line);
-    assert!(tx::SENT / line == tx::IN_USE / line);
+    assert!(tx::SENT / line == tx::HELD / line);
     assert!(rx::WAITING / line != rx::BELL / line && rx::BELL / line != rx::TAKEN / line);
     assert!(rx::TAKEN / line == rx::HELD / line && rx::HISTOGRAM.is_multiple_of(line));
     assert!(slot::PAYLOAD * 4 == 16, "malloc-grade alignment of payloads");

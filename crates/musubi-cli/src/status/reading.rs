@@ -138,13 +138,15 @@ fn read_fifo(observer: &Observer, number: u16, blocks: u32) -> Fifo {
 
 fn read_sender(who: (u16, u32), tx: PeerWords<'_>, rx: Option<PeerWords<'_>>, ring: Ring) -> Sender {
     // First, so that it is never ahead of the tail.
-    let taken = rx.and_then(|rx| taken_from(rx, who)).unwrap_or_else(|| tx.get(tx::START));
+    let ours = rx.and_then(|rx| Some((taken_from(rx, who)?, rx.get(rx::HELD))));
+    let (taken, in_its_hands) = ours.unwrap_or_else(|| (tx.get(tx::START), 0));
+    let queued = queued(ring, taken, tx.get(tx::TAIL));
     Sender {
         who,
-        queued: queued(ring, taken, tx.get(tx::TAIL)),
+        queued,
         messages: tx.counter(tx::SENT, tx::SENT_HIGH),
         bytes: tx.counter(tx::BYTES, tx::BYTES_HIGH),
-        in_use: tx.get(tx::IN_USE),
+        in_use: in_use(ring, [tx.get(tx::HELD), queued, in_its_hands]),
         high_water: tx.get(tx::HIGH_WATER),
         raised: tx.get(tx::RAISED),
         suppressed: tx.get(tx::SUPPRESSED),
@@ -164,6 +166,11 @@ fn taken_from(rx: PeerWords<'_>, (participant, epoch): (u16, u32)) -> Option<u32
 
 fn queued(ring: Ring, taken: u32, tail: u32) -> u32 {
     if ring.contains(taken) && ring.contains(tail) { ring.distance(taken, tail).min(ring.slots()) } else { 0 }
+}
+
+/// Blocks that are being filled, queued or read. A block that changed hands between the looks counts twice.
+fn in_use(ring: Ring, [filled, queued, read]: [u32; 3]) -> u32 {
+    filled.saturating_add(queued).saturating_add(read).min(ring.slots())
 }
 
 fn read_receiver(who: (u16, u32), rx: PeerWords<'_>) -> Receiver {

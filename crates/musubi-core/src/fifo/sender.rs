@@ -362,6 +362,7 @@ where
             return Err(Error::Throttled { retry_ns });
         }
         self.pool.send(block, self.tail.position);
+        self.own.fixed().set(tx::HELD, self.pool.held());
         self.announce(block, bytes, clock);
         Ok(())
     }
@@ -566,10 +567,11 @@ where
     #[inline(always)]
     fn account(&self) {
         self.own.fixed().set(tx::IN_USE, self.pool.blocks() - self.pool.free());
+        self.own.fixed().set(tx::HELD, self.pool.held());
     }
 
-    fn note_depth(&self) {
-        let queued = self.queued();
+    fn note_depth(&mut self) {
+        let queued = self.queued_by_now();
         if queued > self.own.fixed().get(tx::HIGH_WATER) {
             self.own.fixed().set(tx::HIGH_WATER, queued);
         }

@@ -81,6 +81,27 @@ fn a_notification_after_several_messages_covers_them_all() {
     assert!(!receiver.ready());
 }
 
+/// A stream that never runs out of blocks gives the sender no other reason to look whether its receiver has begun.
+#[test]
+fn what_observers_see_of_a_stream_that_is_drained_at_once_is_small() {
+    let fifo = Fifo { sample_every: 1, ..fifo(40) };
+    let memory = Memory::new(&fifo);
+    let (mut sender, mut receiver) = memory.pair(&fifo);
+    for value in 0..32 {
+        send(&mut sender, value).unwrap();
+        assert_eq!(receive(&mut receiver), Ok(value));
+    }
+    let own = OwnWords::of(&memory.tx);
+    assert_eq!(own.get(tx::HIGH_WATER), 0, "whenever the depth was looked at, nothing was queued");
+    assert_eq!(own.get(tx::HELD), 0);
+    let (kept, sent) = (sender.allocate().unwrap(), sender.allocate().unwrap());
+    assert_eq!(own.get(tx::HELD), 2);
+    sender.enqueue(sent, 4, &NoClock).unwrap();
+    assert_eq!(own.get(tx::HELD), 1);
+    sender.free(kept).unwrap();
+    assert_eq!(own.get(tx::HELD), 0);
+}
+
 #[test]
 fn misuse_changes_nothing() {
     let fifo = fifo(2);
