@@ -63,7 +63,7 @@ pub fn run(team: &mut impl Team) -> Result<Sums, Lost> {
 
 /// EP with so many pairs.
 pub(super) fn run_of(team: &mut impl Team, pairs_log2: u32) -> Result<Sums, Lost> {
-    let (first, end) = share(team, 1 << (pairs_log2 - BLOCK_LOG2));
+    let (first, end) = share(team.rank(), team.size(), 1 << (pairs_log2 - BLOCK_LOG2));
     let mut sums = Sums::default();
     for block in first..end {
         add_block(block as u64, &mut sums);

@@ -68,7 +68,7 @@ impl Outcome {
 
 /// Makes a worker's share of the keys; not part of what is timed.
 pub fn prepare(team: &impl Team, space: &mut Workspace) {
-    let (first, end) = share(team, KEYS);
+    let (first, end) = share(team.rank(), team.size(), KEYS);
     let mut random = Random::new(SEED, 4 * first as u64);
     for key in &mut space.keys[..end - first] {
         let sum = random.next() + random.next() + random.next() + random.next();
@@ -105,7 +105,7 @@ pub fn run(team: &mut impl Team, space: &mut Workspace) -> Result<Outcome, Lost>
 /// Changes the two keys that the benchmark changes in each iteration, and gives those of the keys to be checked that
 /// this worker has, 0 for the others.
 fn change_keys(team: &impl Team, space: &mut Workspace, iteration: u32) -> [u32; 5] {
-    let (first, end) = share(team, KEYS);
+    let (first, end) = share(team.rank(), team.size(), KEYS);
     let changes = [(iteration, iteration), (iteration + ITERATIONS, VALUES as u32 - iteration)];
     for (place, key) in changes {
         if (first..end).contains(&(place as usize)) {
@@ -123,7 +123,7 @@ fn range(size: usize, worker: usize) -> Range<usize> {
 /// Counts the keys of this worker's range; gives how many there are in lower ranges, and completes the checked keys.
 fn rank(team: &mut impl Team, space: &mut Workspace, checked: &mut [u32; 5]) -> Result<u32, Lost> {
     let Workspace { keys, counts, message, .. } = space;
-    let (first, end) = share(team, KEYS);
+    let (first, end) = share(team.rank(), team.size(), KEYS);
     let (rank, size) = (team.rank(), team.size());
     counts.fill(0);
     for key in &keys[..end - first] {

@@ -1,16 +1,19 @@
-//! Two kernels of the NAS Parallel Benchmarks, class S: EP and IS.
+//! Four kernels of the NAS Parallel Benchmarks, class S: EP, IS, CG and MG.
 //!
 //! What you may rely on: each run is verified with the values that the benchmark publishes for its class.
 //!
 //! How it works: written from the specification, Bailey et al., "The NAS Parallel Benchmarks", RNR-94-007 (1994):
-//! section 2.3 for the generator, 2.2.1 and 3.1 for EP, 2.2.5 for IS; problem sizes and verification values of class S from
+//! section 2.3 for the generator, 2.2 for the kernels; problem sizes and verification values of class S from
 //! the tables of the same and of NPB 2. The workers of a [`Team`] share nothing but what they swap.
 //!
 //! What it does not do: compare with others' figures; it shows that the layer under it costs little.
 
+pub mod cg;
 pub mod ep;
 pub mod is;
+pub mod mg;
 mod random;
+mod reals;
 
 /// Workers that compute together, seen by one of them.
 pub trait Team {
@@ -70,8 +73,8 @@ fn others(team: &impl Team) -> [usize; WORKERS_MAX] {
 }
 
 /// A worker's share of `count` things: the first and the one behind the last.
-fn share(team: &impl Team, count: usize) -> (usize, usize) {
-    (count * team.rank() / team.size(), count * (team.rank() + 1) / team.size())
+fn share(worker: usize, size: usize, count: usize) -> (usize, usize) {
+    (count * worker / size, count * (worker + 1) / size)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Both kernels alone and in teams of threads.
+//! The kernels alone and in teams of threads.
 
 extern crate std;
 
@@ -7,6 +7,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::vec::Vec;
 
 use super::*;
+
+/// A workspace on its way into a box lies on the stack, more than once without optimization.
+const STACK_BYTES: usize = 16 << 20;
 
 /// A worker of a team of threads, with a pipe to and from each other.
 struct Worker {
@@ -43,7 +46,10 @@ fn team_of<R: Send>(size: usize, work: impl Fn(Worker) -> R + Sync) -> Vec<R> {
     }
     std::thread::scope(|scope| {
         let work = &work;
-        let threads: Vec<_> = workers.into_iter().map(|worker| scope.spawn(move || work(worker))).collect();
+        let spawn = |worker| {
+            std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, move || work(worker)).unwrap()
+        };
+        let threads: Vec<_> = workers.into_iter().map(spawn).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
@@ -87,4 +93,44 @@ fn ep_has_the_published_sums() {
     assert!(sums.iter().all(ep::Sums::are_right), "{sums:?}");
     let all: u64 = sums[0].rings.iter().sum();
     assert_eq!(all, 13_176_389, "published count of class S");
+}
+
+#[test]
+fn cg_has_the_published_value_in_teams_of_all_sizes() {
+    for size in 1..=5 {
+        let outcomes = team_of(size, |mut worker| {
+            let mut space = Box::new(cg::Workspace::new());
+            cg::prepare(&worker, &mut space);
+            let first = cg::run(&mut worker, &mut space).unwrap();
+            assert_eq!(cg::run(&mut worker, &mut space).unwrap(), first, "again");
+            first
+        });
+        assert!(outcomes.iter().all(cg::Outcome::is_right), "{size}: {outcomes:?}");
+        assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0] && outcome.rest < 1e-10), "{size}: {outcomes:?}");
+    }
+}
+
+#[test]
+fn mg_has_the_published_value_in_teams_of_all_sizes() {
+    for size in 1..=5 {
+        let outcomes = team_of(size, |mut worker| {
+            let mut space = Box::new(mg::Workspace::new());
+            mg::prepare(&worker, &mut space);
+            let first = mg::run(&mut worker, &mut space).unwrap();
+            assert_eq!(mg::run(&mut worker, &mut space).unwrap(), first, "again");
+            first
+        });
+        assert!(outcomes.iter().all(mg::Outcome::is_right), "{size}: {outcomes:?}");
+        assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]), "{size}: {outcomes:?}");
+    }
+}
+
+#[test]
+fn a_matrix_or_charges_that_were_not_made_are_noticed() {
+    let right = team_of(1, |mut worker| {
+        let matrix = cg::run(&mut worker, &mut Box::new(cg::Workspace::new())).unwrap().is_right();
+        let charges = mg::run(&mut worker, &mut Box::new(mg::Workspace::new())).unwrap().is_right();
+        (matrix, charges)
+    });
+    assert_eq!(right, [(false, false)]);
 }
