@@ -1,5 +1,5 @@
 //! What is measured of the multiprocessor layer (seed 002), independent of the target: an LMbench-like list of items over
-//! the layer's own locks, calls and tasks ([`list`]), and two kernels of the NAS parallel benchmarks ([`nas`]).
+//! the layer's own locks, calls and tasks ([`list`]), and four kernels of the NAS parallel benchmarks ([`nas`]).
 //!
 //! What you may rely on: the same source runs on threads of Linux and on images; only the counter (nanoseconds or
 //! instructions) and what makes a core differ.

@@ -55,7 +55,7 @@ pub const IMAGES: &[Image] = &[
     },
     Image {
         name: "nas",
-        about: "NAS EP and IS, class S, on one hart or two; its times mean something with a host core a hart",
+        about: "NAS EP, IS, CG and MG, class S, on one hart or two; its times mean something with a host core a hart",
         package: Some("measures-nas"),
         target: "riscv64gc-unknown-none-elf",
         emulator: "qemu-system-riscv64",

@@ -40,7 +40,7 @@ enum What {
     Mcapi(mcapi::Arguments),
     /// The multiprocessor layer on threads: traps, switches, semaphores, calls, locks; built for one core and for several.
     Smp(Smp),
-    /// NAS EP and IS, class S, in one process and in two over channels.
+    /// NAS EP, IS, CG and MG, class S, in one process and in two over channels.
     Nas(Nas),
     /// Only the six calls of table 4, in this process; for counting instructions under valgrind.
     #[command(hide = true)]

@@ -1,16 +1,17 @@
-//! `musubi bench nas`: EP and IS of the NAS Parallel Benchmarks, class S, as processes that share channels only.
+//! `musubi bench nas`: EP, IS, CG and MG of the NAS Parallel Benchmarks, class S, as processes that share channels only.
 //!
 //! How it works: the kernels of `musubi_measures` run in one process, then in two that swap through FIFO channels, each on
 //! a processor of its own, in turn, so that both see the same machine. Each run is verified with the published values; a
 //! kernel's time is the least of several.
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow, ensure};
 use musubi_linux::Participant;
 use musubi_mdcom::{Bytes, Error, Mdcom, Receiver, Sender};
-use musubi_measures::nas::{Alone, Lost, Team, barrier, ep, is};
+use musubi_measures::nas::{Alone, Kernel, Lost, Team, Workspaces, barrier};
 use serde::Serialize;
 use zerocopy::IntoBytes;
 
@@ -19,8 +20,11 @@ use super::pair::{Pair, Side};
 
 /// How often each kernel runs; the least time counts.
 const TIMES: u32 = 5;
-/// How often IS runs in one timing, since one run takes milliseconds.
-const IS_REPEATS: u32 = 20;
+/// Words of a swap at most; a peer that says more is cut.
+const SWAP_WORDS_MAX: u32 = 1 << 16;
+
+/// This process's memory for the kernels: too large for a stack on its way into a box.
+static SPACES: Mutex<Workspaces> = Mutex::new(Workspaces::new());
 
 /// What one kernel took.
 #[derive(Debug, Serialize)]
@@ -67,7 +71,7 @@ impl<'a> Processes<'a> {
     fn take(&mut self) -> Result<(), Error> {
         let mut count = [0; 4];
         self.receiver.next(PATIENCE)?.copy_to(0, &mut count);
-        self.received.resize(u32::from_le_bytes(count).min(is::KEYS as u32) as usize, 0);
+        self.received.resize(u32::from_le_bytes(count).min(SWAP_WORDS_MAX) as usize, 0);
         let mut rest = self.received.as_mut_bytes();
         while !rest.is_empty() {
             let got = self.receiver.next(PATIENCE)?.copy_to(0, rest);
@@ -94,48 +98,31 @@ impl Team for Processes<'_> {
     }
 }
 
-/// Runs a kernel on a team; gives seconds, with all workers there before and after.
-fn timed<T: Team>(team: &mut T, kernel: &mut dyn FnMut(&mut T) -> Result<bool, Lost>) -> anyhow::Result<f64> {
+/// Runs a kernel on a team; gives seconds a run, with all workers there before and after.
+fn timed(team: &mut impl Team, kernel: Kernel, spaces: &mut Workspaces) -> anyhow::Result<f64> {
     let lost = |Lost| anyhow!("the other process did not come");
+    kernel.prepare(team, spaces);
     barrier(team).map_err(lost)?;
     let begin = Instant::now();
-    ensure!(kernel(team).map_err(lost)?, "a run did not give the published values");
+    ensure!(kernel.run(team, spaces).map_err(lost)?, "a run of {} did not give the published values", kernel.name());
     barrier(team).map_err(lost)?;
-    Ok(begin.elapsed().as_secs_f64())
+    Ok(begin.elapsed().as_secs_f64() / f64::from(kernel.repeats()))
 }
 
-fn run_ep<T: Team>(team: &mut T) -> Result<bool, Lost> {
-    Ok(ep::run(team)?.are_right())
-}
-
-fn run_is<T: Team>(team: &mut T, space: &mut is::Workspace) -> Result<bool, Lost> {
-    let mut right = true;
-    for _ in 0..IS_REPEATS {
-        right &= is::run(team, space)?.is_right();
-    }
-    Ok(right)
-}
-
-/// What both sides do; only the first one's figures are used.
-pub(super) fn go_through(pair: &Pair) -> anyhow::Result<[(f64, f64); 2]> {
+/// What both sides do; only the first one's figures are used: seconds in one process and in two, by kernel.
+pub(super) fn go_through(pair: &Pair) -> anyhow::Result<[(f64, f64); Kernel::ALL.len()]> {
     let setup = Setup::attach(pair)?;
     let mut team = Processes::open(&setup, pair.side)?;
-    let mut space = Box::new(is::Workspace::new());
-    let mut best = [(f64::INFINITY, f64::INFINITY); 2];
+    let mut spaces = SPACES.lock().map_err(|_| anyhow!("a worker has failed before"))?;
+    let mut best = [(f64::INFINITY, f64::INFINITY); Kernel::ALL.len()];
     for _ in 0..TIMES {
-        for (kernel, (one, two)) in best.iter_mut().enumerate() {
-            let mut alone_s = f64::INFINITY;
+        for (kernel, (one, two)) in Kernel::ALL.into_iter().zip(&mut best) {
             pair.meet()?;
             if pair.side == Side::Ping {
-                is::prepare(&Alone, &mut space);
-                alone_s =
-                    timed(&mut Alone, &mut |team| if kernel == 0 { run_ep(team) } else { run_is(team, &mut space) })?;
+                *one = one.min(timed(&mut Alone, kernel, &mut spaces)?);
             }
-            is::prepare(&team, &mut space);
             pair.meet()?;
-            let both_s =
-                timed(&mut team, &mut |team| if kernel == 0 { run_ep(team) } else { run_is(team, &mut space) })?;
-            (*one, *two) = (one.min(alone_s), two.min(both_s));
+            *two = two.min(timed(&mut team, kernel, &mut spaces)?);
         }
     }
     Ok(best)
@@ -147,18 +134,20 @@ pub(super) fn run(json: Option<&Path>) -> anyhow::Result<()> {
     let pair = Pair::start(&["--nas"])?;
     let best = go_through(&pair)?;
     pair.end()?;
-    let figures: Vec<Figure> = [("EP", best[0]), ("IS", best[1])]
-        .map(|(name, (one, two))| Figure {
-            name,
+    let figures: Vec<Figure> = Kernel::ALL
+        .into_iter()
+        .zip(best)
+        .map(|(kernel, (one, two))| Figure {
+            name: kernel.name(),
             class: "S",
             one_process_s: one,
             two_processes_s: two,
             speedup: one / two,
         })
-        .into();
+        .collect();
     for figure in &figures {
         println!(
-            "{} class {}: {:.4} s in one process, {:.4} s in two: {:.2} x, verified",
+            "{} class {}: {:.6} s in one process, {:.6} s in two: {:.2} x, verified",
             figure.name, figure.class, figure.one_process_s, figure.two_processes_s, figure.speedup
         );
     }

@@ -11,9 +11,12 @@
 pub mod cg;
 pub mod ep;
 pub mod is;
+mod kernels;
 pub mod mg;
 mod random;
 mod reals;
+
+pub use kernels::{Kernel, Workspaces};
 
 /// Workers that compute together, seen by one of them.
 pub trait Team {

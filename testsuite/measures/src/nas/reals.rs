@@ -8,7 +8,7 @@
 use super::{Lost, Team, WORKERS_MAX, others};
 
 /// Writes these numbers as words; gives the words written.
-pub fn write<'w>(numbers: impl Iterator<Item = f64>, words: &'w mut [u32]) -> &'w [u32] {
+pub fn write(numbers: impl Iterator<Item = f64>, words: &mut [u32]) -> &[u32] {
     let mut written = 0;
     for (pair, number) in words.chunks_exact_mut(2).zip(numbers) {
         let bits = number.to_bits();
