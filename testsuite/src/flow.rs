@@ -1,7 +1,7 @@
 //! Messages and blocks: order, back-pressure, sizes.
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::channel::{Deadline, ReceivingEnd, SendingEnd};
 use musubi_core::fifo::{Loan, Received};
 
 use crate::stage::{Stage, enqueue, expect, holds, is_empty, send};

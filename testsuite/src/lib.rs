@@ -1,7 +1,7 @@
 //! Tests that every port must pass, on any target.
 //!
 //! What you may rely on: no heap, no threads, no operating system; the tests know only the traits of
-//! [`musubi_core::endpoint`] and the MDCOM interface. Each waits at most as long as [`PATIENCE_NS`] for anything.
+//! [`musubi_core::channel`] and the MDCOM interface. Each waits at most as long as [`PATIENCE_NS`] for anything.
 //!
 //! How it works: a target brings a [`Wrapper`], which gives a fresh Master and a fresh Remote attached to the system of
 //! [`plan`], and lets the port work while a test waits. [`run`] goes through the cases one after the other; each plays
@@ -14,7 +14,7 @@
 
 use core::fmt;
 
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 
 mod flow;
 mod lock;

@@ -1,7 +1,7 @@
 //! The SMEM channel: its lock and its memory.
 
 use musubi_core::Error;
-use musubi_core::endpoint::SharedSegment;
+use musubi_core::channel::SharedSegment;
 
 use crate::stage::Stage;
 use crate::{Failure, PATIENCE_NS, Wrapper, ensure, plan};

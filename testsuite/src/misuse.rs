@@ -1,7 +1,7 @@
 //! What must be refused, and change nothing.
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd};
 
 use crate::stage::{Stage, expect, is_empty, send};
 use crate::{Failure, Wrapper, ensure, have, plan};

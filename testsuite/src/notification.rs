@@ -1,7 +1,7 @@
 //! Waiting, notifying, filtering, regulating.
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd};
 use musubi_core::fifo::Notified;
 use musubi_core::plan::FilterRule;
 

@@ -1,6 +1,6 @@
 //! Initialising a channel anew while the other side goes on.
 
-use musubi_core::endpoint::{Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::channel::{Deadline, ReceivingEnd, SendingEnd};
 
 use crate::stage::{Stage, enqueue, expect, is_empty, send};
 use crate::{Failure, Wrapper, ensure, have, plan};

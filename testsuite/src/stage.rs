@@ -1,7 +1,7 @@
 //! What a test plays on: both participants, and the steps that most tests begin with.
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
 use musubi_core::fifo::Received;
 
 use crate::{Failure, PATIENCE_NS, Pair, Wrapper, ensure, have, plan};

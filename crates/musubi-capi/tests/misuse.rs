@@ -52,7 +52,7 @@ trait RecvBytes {
     fn recv_bytes(&self) -> [u8; 64];
 }
 
-impl<A: musubi_core::endpoint::Attachment> RecvBytes for musubi_mdcom::Receiver<'_, A, musubi_mdcom::Bytes> {
+impl<A: musubi_core::channel::Attachment> RecvBytes for musubi_mdcom::Receiver<'_, A, musubi_mdcom::Bytes> {
     fn recv_bytes(&self) -> [u8; 64] {
         let mut bytes = [0; 64];
         self.next(SOON).unwrap().read_into(&mut bytes).unwrap();

@@ -4,7 +4,7 @@
 #[cfg(any(test, loom))]
 extern crate std;
 
-pub mod endpoint;
+pub mod channel;
 pub mod error;
 pub mod fifo;
 pub mod guarantee;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
 use talk::{attach, instance, receive, send, soon};
 
 #[test]

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
 use musubi_core::fifo::Ring;
 use musubi_core::layout::{Part, Shape, header, rx, slot, ticket, tx, walk};
 use musubi_core::plan::*;

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use musubi_core::Error as CoreError;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
 use musubi_core::layout;
 use musubi_core::plan::{
     Domain, Fifo, FilterRule, Liveness, LockKind, OnRestart, Plan, PortKind, Regulation, Role, Smem, Trust,

@@ -34,7 +34,7 @@ mod wait_set;
 
 pub use mdcom::{Channel, Mdcom, OpenError};
 pub use musubi_core::Error;
-pub use musubi_core::endpoint::Usage;
+pub use musubi_core::channel::Usage;
 pub use musubi_core::fifo::Notified;
 pub use musubi_core::plan::FilterRule;
 pub use receiver::{Message, Receiver};

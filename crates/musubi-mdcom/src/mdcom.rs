@@ -3,7 +3,7 @@
 use core::fmt;
 use core::mem::{align_of, size_of};
 
-use musubi_core::endpoint::{Attachment, ReceivingEnd, SendingEnd, SharedSegment};
+use musubi_core::channel::{Attachment, ReceivingEnd, SendingEnd, SharedSegment};
 
 use crate::{Bytes, Payload, Receiver, Sender, Shared, Wait};
 

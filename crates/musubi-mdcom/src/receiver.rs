@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, Usage};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, Usage};
 use musubi_core::fifo::Received;
 
 use crate::{Bytes, Payload, Wait};

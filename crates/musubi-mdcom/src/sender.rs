@@ -6,7 +6,7 @@ use core::mem::size_of;
 use core::ops::{Deref, DerefMut};
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, SendingEnd, Usage};
+use musubi_core::channel::{Attachment, Deadline, SendingEnd, Usage};
 use musubi_core::fifo::{Loan, Notified};
 use musubi_core::plan::FilterRule;
 

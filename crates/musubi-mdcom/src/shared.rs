@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, SharedSegment};
+use musubi_core::channel::{Attachment, SharedSegment};
 
 use crate::{Payload, Wait};
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use musubi_core::endpoint::{Attachment, Deadline};
+use musubi_core::channel::{Attachment, Deadline};
 
 /// How long a call may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

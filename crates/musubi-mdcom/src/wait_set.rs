@@ -6,7 +6,7 @@
 //! How it works: the plan gives each channel a priority class; [`musubi_core::guarantee::Schedule`] picks.
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, ReceivingEnd, WAIT_MAX};
+use musubi_core::channel::{Attachment, ReceivingEnd, WAIT_MAX};
 use musubi_core::guarantee::{Priority, Schedule};
 
 use crate::{Receiver, Wait};

@@ -3,7 +3,7 @@
 //! What you may rely on: a core that waits for a message executes WFI and nothing else; a ring or the deadline ends it, and
 //! a ring that comes just before the sleep is not lost. The deadline is kept by the core's alarm.
 //!
-//! How it works: [`Board::rest`] masks interrupts, looks whether a ring has come since the last rest and whether the wait
+//! How it works: [`Host::rest`] masks interrupts, looks whether a ring has come since the last rest and whether the wait
 //! is still needed, and sleeps; a pending interrupt ends WFI while it is masked, and is handled when the mask opens. The
 //! program's handler of rings calls [`BareHost::heard`], and where it uses futures, also
 //! [`Participant::wake`](musubi_core::mapped::Participant::wake).
@@ -13,7 +13,7 @@
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use musubi_core::mapped::Board;
+use musubi_core::mapped::Host;
 use musubi_core::port::Coherence;
 
 use crate::arch;
@@ -45,7 +45,7 @@ impl<P> BareHost<P> {
 
 impl<P> Coherence for BareHost<P> {}
 
-impl<P: Program> Board for BareHost<P> {
+impl<P: Program> Host for BareHost<P> {
     fn now_ns(&self) -> u64 {
         P::Board::now_ns()
     }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use musubi_core::lane::Region;
-use musubi_core::mapped::Board;
+use musubi_core::mapped::Host;
 use musubi_core::port::Coherence;
 use musubi_mcapi::NodeId;
 use musubi_mcapi::over::Node;
@@ -31,7 +31,7 @@ struct Seat {
 
 impl Coherence for Seat {}
 
-impl Board for Seat {
+impl Host for Seat {
     fn now_ns(&self) -> u64 {
         self.threads.begin.elapsed().as_nanos() as u64
     }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, ReceivingEnd};
+use musubi_core::channel::{Attachment, ReceivingEnd};
 use musubi_core::fifo::Received;
 use musubi_linux as linux;
 use musubi_linux::clock::now_ns;

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, SendingEnd};
+use musubi_core::channel::{Attachment, SendingEnd};
 use musubi_core::fifo::Loan;
 use musubi_linux as linux;
 
@@ -135,7 +135,7 @@ impl<'p> Sending<'p> {
 
     fn take_and_free_all(&mut self) {
         let mut loans = Vec::new();
-        while let Ok(loan) = self.end.allocate(musubi_core::endpoint::Deadline::Poll) {
+        while let Ok(loan) = self.end.allocate(musubi_core::channel::Deadline::Poll) {
             loans.push(loan);
         }
         for loan in loans {

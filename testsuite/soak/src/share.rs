@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, SharedSegment};
+use musubi_core::channel::{Attachment, SharedSegment};
 use musubi_linux::{Deadline, SharedEnd};
 
 use crate::participant::{PAUSE, Phase, Place};

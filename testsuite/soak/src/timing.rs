@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use anyhow::Context;
-use musubi_core::endpoint::Deadline;
+use musubi_core::channel::Deadline;
 use musubi_linux::clock::now_ns;
 use musubi_linux::realtime;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

@@ -5,7 +5,7 @@
 //!
 //! How it works: [`exports`] has the functions, [`abi`] the structs, [`status`] the codes; the program's one attachment
 //! and its channels stand in statics of the port, as C programs have no handle to pass. `linux` is the port for processes;
-//! where there is no operating system it is `metal`, over the traits of `musubi_core::endpoint`, without a heap. Both have
+//! where there is no operating system it is `metal`, over the traits of `musubi_core::channel`, without a heap. Both have
 //! the same parts under the same names.
 //!
 //! What it does not do: attach a program twice.

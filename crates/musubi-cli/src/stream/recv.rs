@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline as EndDeadline, ReceivingEnd as _};
+use musubi_core::channel::{Attachment, Deadline as EndDeadline, ReceivingEnd as _};
 use musubi_core::fifo::Received;
 use musubi_linux::{Counterpart, Deadline, Participant, ReceivingEnd};
 

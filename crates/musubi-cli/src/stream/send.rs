@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline as EndDeadline, SendingEnd as _};
+use musubi_core::channel::{Attachment, Deadline as EndDeadline, SendingEnd as _};
 use musubi_core::fifo::Loan;
 use musubi_linux::{Counterpart, Deadline, Participant, SendingEnd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

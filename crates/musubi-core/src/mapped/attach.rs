@@ -6,18 +6,18 @@
 //!
 //! How it works: the root is first marked, so that peers see that the former incarnation is gone, then looked at is what
 //! they still use. A root of another plan, or garbage, is a cold start: its epoch says nothing, so the new one follows
-//! on what the peers know of us, or is the one that the board gives.
+//! on what the peers know of us, or is the one that the host gives.
 
 use super::clock::Offset;
 use super::latch::Latch;
 use super::memory::Memory;
-use super::receiving::{LANES, ReceivingRecord};
+use super::receiving::{INCARNATIONS, ReceivingRecord};
 use super::segment::SegmentRecord;
 use super::sending::SendingRecord;
 use super::shared::{Peer, Shared, cold_epoch, is_root_of, next_epoch};
 use super::storage::{Arena, StorageLine};
 use super::watch::{Sight, Watch};
-use super::{Board, handshake, stamp};
+use super::{Host, handshake, stamp};
 use crate::error::Error;
 use crate::fifo::Entry;
 use crate::layout::{self, Part, header, root, state};
@@ -33,13 +33,13 @@ const RELEASE_BEATS: u64 = 8;
 
 /// What a participant attaches with.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup<'m, B: Board> {
+pub struct Setup<'m, B: Host> {
     /// The system.
     pub plan: &'m Plan<'m>,
     /// Our global number in it.
     pub participant: u16,
     /// What carries us.
-    pub board: &'m B,
+    pub host: &'m B,
     /// Where the memory is.
     pub memory: Memory<'m>,
     /// Private memory, [`super::storage_lines`] lines of it or more.
@@ -50,17 +50,17 @@ pub struct Setup<'m, B: Board> {
     pub release_wait_ns: u64,
 }
 
-impl<'m, B: Board> Setup<'m, B> {
+impl<'m, B: Host> Setup<'m, B> {
     /// The usual: first epoch 1, and eight heartbeat periods of patience.
     pub fn new(
         plan: &'m Plan<'m>,
         participant: u16,
-        board: &'m B,
+        host: &'m B,
         memory: Memory<'m>,
         storage: &'m [StorageLine],
     ) -> Self {
         let release_wait_ns = plan.liveness.heartbeat_ns.saturating_mul(RELEASE_BEATS);
-        Setup { plan, participant, board, memory, storage, first_epoch: 1, release_wait_ns }
+        Setup { plan, participant, host, memory, storage, first_epoch: 1, release_wait_ns }
     }
 
     /// Attaches; see [`super::Participant::attach`].
@@ -101,7 +101,7 @@ impl<'m, B: Board> Setup<'m, B> {
             return (self.first_epoch.max(1), true);
         }
         handshake::mark_left(root, former);
-        (0..self.plan.participants()).for_each(|peer| self.board.ring(peer));
+        (0..self.plan.participants()).for_each(|peer| self.host.ring(peer));
         if !self.wait_for_release(former) {
             root.count_one(root::FORCED);
         }
@@ -124,24 +124,24 @@ impl<'m, B: Board> Setup<'m, B> {
 
     /// Waits until nobody holds anything of the predecessors of `former`; false if that took too long.
     fn wait_for_release(&self, former: u32) -> bool {
-        let end_ns = self.board.now_ns().saturating_add(self.release_wait_ns);
+        let end_ns = self.host.now_ns().saturating_add(self.release_wait_ns);
         loop {
             let is_released = |released| released == 0 || released == former;
             if (0..self.plan.participants()).filter_map(|peer| self.released_by(peer)).all(is_released) {
                 return true;
             }
-            let now_ns = self.board.now_ns();
+            let now_ns = self.host.now_ns();
             if now_ns >= end_ns {
                 return false;
             }
-            self.board.rest(end_ns.min(now_ns.saturating_add(REST_NS)), &|| true);
+            self.host.rest(end_ns.min(now_ns.saturating_add(REST_NS)), &|| true);
         }
     }
 
     /// Zeroes the bank and writes the section's header.
     fn begin_section(&self, section: &OwnWords<'m>, domain: u16, epoch: u32) {
         handshake::clear(section);
-        let now_ns = self.board.now_ns();
+        let now_ns = self.host.now_ns();
         section.set(header::MAGIC, layout::MAGIC);
         section.set(header::VERSION, layout::VERSION);
         section.set(header::PLAN_LOW, self.plan.hash as u32);
@@ -178,7 +178,7 @@ impl<'m, B: Board> Setup<'m, B> {
         root.set(root::PLAN_HIGH, (self.plan.hash >> 32) as u32);
         root.set(root::PARTICIPANT, u32::from(self.participant));
         root.set(root::MAGIC, layout::ROOT_MAGIC);
-        stamp::publish(&root.part(root::BEAT, stamp::WORDS), self.board.now_ns());
+        stamp::publish(&root.part(root::BEAT, stamp::WORDS), self.host.now_ns());
         handshake::show(root, epoch);
     }
 
@@ -203,7 +203,7 @@ impl<'m, B: Board> Setup<'m, B> {
         let mut row = arena.row(1).ok_or(Error::Plan)?;
         let shared = Shared {
             plan: self.plan,
-            board: self.board,
+            host: self.host,
             memory: self.memory,
             me: self.participant,
             domain,
@@ -214,7 +214,7 @@ impl<'m, B: Board> Setup<'m, B> {
             rung: AtomicU32::new(0),
             offset: Offset::new(),
             peers,
-            watch: Latch::new(Watch::new(sights, self.board.now_ns())),
+            watch: Latch::new(Watch::new(sights, self.host.now_ns())),
             sending,
             receiving,
             segments,
@@ -225,14 +225,14 @@ impl<'m, B: Board> Setup<'m, B> {
 }
 
 /// The ends and segments of a participant, as they are made.
-struct Parts<'s, 'm, B: Board> {
+struct Parts<'s, 'm, B: Host> {
     setup: &'s Setup<'m, B>,
     me: (u16, u32),
     domain: u16,
     section: &'s OwnWords<'m>,
 }
 
-impl<'m, B: Board> Parts<'_, 'm, B> {
+impl<'m, B: Host> Parts<'_, 'm, B> {
     fn words(&self, part: Part) -> Result<OwnWords<'m>, Error> {
         let (first, words) = layout::place(self.setup.plan, self.domain, part).ok_or(Error::Plan)?;
         Ok(self.section.part(first, words))
@@ -248,7 +248,7 @@ impl<'m, B: Board> Parts<'_, 'm, B> {
         for (fifo, channel) in ours {
             let entries = arena.fill(channel.blocks as usize, || Entry::NEW).ok_or(Error::Plan)?;
             let words = [self.words(Part::Tx(fifo))?, self.words(Part::Tx(fifo))?];
-            let record = SendingRecord::new((fifo, channel), words, self.me, entries, self.setup.board)?;
+            let record = SendingRecord::new((fifo, channel), words, self.me, entries, self.setup.host)?;
             row.push(record).ok_or(Error::Plan)?;
         }
         Ok(row.finish())
@@ -260,7 +260,7 @@ impl<'m, B: Board> Parts<'_, 'm, B> {
         for (fifo, channel) in ours {
             let sender = self.setup.plan.domains.get(usize::from(channel.from)).ok_or(Error::Plan)?;
             let mut held = || arena.fill(channel.blocks.div_ceil(32) as usize, || 0).ok_or(Error::Plan);
-            let held: [_; LANES] = [held()?, held()?, held()?];
+            let held: [_; INCARNATIONS] = [held()?, held()?, held()?];
             let done = arena.fill(usize::from(sender.participants), || 0).ok_or(Error::Plan)?;
             let words = self.words(Part::Rx(fifo))?;
             row.push(ReceivingRecord::new((fifo, channel), words, sender.trust, held, done)).ok_or(Error::Plan)?;

@@ -1,4 +1,4 @@
-//! The common time of participants whose boards have clocks of their own.
+//! The common time of participants whose hosts have clocks of their own.
 //!
 //! What you may rely on: the estimate is never later than the Master's clock, and earlier by at most the time between two
 //! beats of ours, the drift of two windows, and the time that a store takes to be seen.

@@ -10,7 +10,7 @@
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 
-use super::Board;
+use super::Host;
 use crate::sync::{AtomicU32, Ordering};
 
 /// Looks before a thread that found the latch held lets others run.
@@ -44,7 +44,7 @@ impl<T> Latch<T> {
     }
 
     /// Takes the latch; whoever has it lets go soon, once it runs.
-    pub fn lock<B: Board>(&self, board: &B) -> Guard<'_, T> {
+    pub fn lock<B: Host>(&self, host: &B) -> Guard<'_, T> {
         loop {
             for _ in 0..LOOKS {
                 if let Some(guard) = self.try_lock() {
@@ -52,8 +52,8 @@ impl<T> Latch<T> {
                 }
                 core::hint::spin_loop();
             }
-            let until_ns = board.now_ns().saturating_add(REST_NS);
-            board.rest(until_ns, &|| self.taken.load(Ordering::Relaxed) != 0);
+            let until_ns = host.now_ns().saturating_add(REST_NS);
+            host.rest(until_ns, &|| self.taken.load(Ordering::Relaxed) != 0);
         }
     }
 }

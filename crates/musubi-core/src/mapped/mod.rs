@@ -4,12 +4,12 @@
 //! allocated, all private memory is given when attaching; every wait has a deadline and every loop a bound, also where a
 //! peer writes anything into its slot at any time. Sessions, deaths and restarts are as ARCHITECTURE.md states.
 //!
-//! How it works: see [`crate::layout::root`]. A core image, an RTOS or a process brings a [`Board`].
+//! How it works: see [`crate::layout::root`]. A core image, an RTOS or a process brings a [`Host`].
 
 mod attach;
-mod board;
 mod clock;
 mod handshake;
+mod host;
 mod latch;
 mod memory;
 mod participant;
@@ -24,7 +24,7 @@ mod wake;
 mod watch;
 
 pub use attach::Setup;
-pub use board::{Board, Polling};
+pub use host::{Host, Polling};
 pub use latch::{Guard, Latch};
 pub use memory::Memory;
 pub use participant::{Participant, Pulse};

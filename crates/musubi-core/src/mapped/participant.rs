@@ -9,19 +9,19 @@ use super::receiving::ReceivingEnd;
 use super::segment::Segment;
 use super::sending::SendingEnd;
 use super::shared::Shared;
-use super::{Board, waiting};
-use crate::endpoint::{Attachment, Deadline, ReceivingEnd as _, WAIT_MAX};
+use super::{Host, waiting};
+use crate::channel::{Attachment, Deadline, ReceivingEnd as _, WAIT_MAX};
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::port::Clock;
 
 /// A participant that is attached. Handles of it may be cloned, shared by threads and used by handlers.
 #[derive(Debug)]
-pub struct Participant<'m, B: Board> {
+pub struct Participant<'m, B: Host> {
     shared: &'m Shared<'m, B>,
 }
 
-impl<'m, B: Board> Participant<'m, B> {
+impl<'m, B: Host> Participant<'m, B> {
     /// Attaches.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl<'m, B: Board> Participant<'m, B> {
         self.shared.beat();
     }
 
-    /// A ring came: makes sleeping threads and futures of this participant look. For the board's handler; takes no lock
+    /// A ring came: makes sleeping threads and futures of this participant look. For the host's handler; takes no lock
     /// and never waits, except for what a waker does.
     pub fn wake(&self) {
         self.shared.wake();
@@ -74,11 +74,11 @@ impl<'m, B: Board> Participant<'m, B> {
 /// What a tick and a doorbell's handler need of a participant. It does not keep the participant attached, only its
 /// storage claimed.
 #[derive(Debug)]
-pub struct Pulse<'m, B: Board> {
+pub struct Pulse<'m, B: Host> {
     shared: &'m Shared<'m, B>,
 }
 
-impl<B: Board> Pulse<'_, B> {
+impl<B: Host> Pulse<'_, B> {
     /// Whether it is attached still: by its own handles, or by those of ends and segments.
     pub fn is_attached(&self) -> bool {
         self.shared.users.are_attached()
@@ -97,20 +97,20 @@ impl<B: Board> Pulse<'_, B> {
     }
 }
 
-impl<B: Board> Drop for Pulse<'_, B> {
+impl<B: Host> Drop for Pulse<'_, B> {
     fn drop(&mut self) {
         self.shared.users.end();
     }
 }
 
-impl<B: Board> Clone for Participant<'_, B> {
+impl<B: Host> Clone for Participant<'_, B> {
     fn clone(&self) -> Self {
         self.shared.users.join();
         Participant { shared: self.shared }
     }
 }
 
-impl<B: Board> Drop for Participant<'_, B> {
+impl<B: Host> Drop for Participant<'_, B> {
     fn drop(&mut self) {
         if self.shared.users.leave() {
             self.shared.end();
@@ -118,7 +118,7 @@ impl<B: Board> Drop for Participant<'_, B> {
     }
 }
 
-impl<'m, B: Board> Attachment for Participant<'m, B> {
+impl<'m, B: Host> Attachment for Participant<'m, B> {
     type Sending = SendingEnd<'m, B>;
     type Receiving = ReceivingEnd<'m, B>;
     type Segment = Segment<'m, B>;
@@ -133,12 +133,12 @@ impl<'m, B: Board> Attachment for Participant<'m, B> {
     }
 
     fn now_ns(&self) -> u64 {
-        self.shared.board.now_ns()
+        self.shared.host.now_ns()
     }
 
     fn sleep_until(&self, at_ns: u64) {
-        while self.shared.board.now_ns() < at_ns {
-            self.shared.board.rest(at_ns, &|| true);
+        while self.shared.host.now_ns() < at_ns {
+            self.shared.host.rest(at_ns, &|| true);
         }
     }
 

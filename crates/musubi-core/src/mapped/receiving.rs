@@ -4,9 +4,9 @@
 //! those of its successor, each once. A sender that was restarted twice before anybody looked loses nothing either, as
 //! long as its successors found the time to wait for us ([`super::Setup::release_wait_ns`]).
 //!
-//! How it works: the front lane is read. When its sender is gone it is drained, then the next is taken: the predecessor
+//! How it works: the front incarnation is read. When its sender is gone it is drained, then the next is taken: the predecessor
 //! in a participant's other bank, if that had a session with us which we have not drained, else the present incarnation.
-//! A lane that was left while the program holds blocks of it stays, and with it the use of that bank.
+//! An incarnation that was left while the program holds blocks of it stays, and with it the use of that bank.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -16,8 +16,8 @@ use super::latch::{Guard, Latch};
 use super::shared::{Care, Fate, Shared, next_epoch};
 use super::waiting::{self, wait};
 use super::wake::WakerPlace;
-use super::{Board, handshake};
-use crate::endpoint::{Deadline, ReceivingEnd as ReceivingEndTrait, Usage};
+use super::{Host, handshake};
+use crate::channel::{Deadline, ReceivingEnd as ReceivingEndTrait, Usage};
 use crate::error::Error;
 use crate::fifo::{Received, Receiver};
 use crate::layout::{Part, rx, tx};
@@ -26,11 +26,11 @@ use crate::sync::{AtomicU32, Ordering, Site};
 use crate::words::{OwnWords, PeerWords};
 
 /// Incarnations of senders that an end keeps: the one it reads, and those of which the program holds blocks.
-pub(super) const LANES: usize = 3;
+pub(super) const INCARNATIONS: usize = 3;
 
 /// A receiving end of the plan, open or not.
 #[derive(Debug)]
-pub(super) struct ReceivingRecord<'m, B: Board> {
+pub(super) struct ReceivingRecord<'m, B: Host> {
     pub fifo: u16,
     pub waker: WakerPlace,
     pub state: Latch<ReceivingState<'m, B>>,
@@ -40,7 +40,7 @@ pub(super) struct ReceivingRecord<'m, B: Board> {
 
 /// One incarnation of a sender.
 #[derive(Debug)]
-struct Lane<'m, B: Board> {
+struct Incarnation<'m, B: Host> {
     core: Receiver<'m, &'m mut [u32], Care<'m, B>>,
     participant: u16,
     epoch: u32,
@@ -50,16 +50,16 @@ struct Lane<'m, B: Board> {
 
 /// What an end knows and owns; it stays while no handle is open.
 #[derive(Debug)]
-pub(super) struct ReceivingState<'m, B: Board> {
+pub(super) struct ReceivingState<'m, B: Host> {
     words: OwnWords<'m>,
     channel: &'m Fifo<'m>,
     fifo: u16,
     trust: Trust,
-    lanes: [Option<Lane<'m, B>>; LANES],
-    /// Which lane is read.
+    incarnations: [Option<Incarnation<'m, B>>; INCARNATIONS],
+    /// Which incarnation is read.
     front: Option<usize>,
-    /// Storage of lanes that are free.
-    spare: [Option<&'m mut [u32]>; LANES],
+    /// Storage of incarnations that are free.
+    spare: [Option<&'m mut [u32]>; INCARNATIONS],
     /// For each participant of the sending domain: the epoch of the incarnation that was left last.
     done: &'m mut [u32],
     /// Whether a predecessor could not be taken because somebody else had the watch; so nothing is to be released yet.
@@ -69,14 +69,14 @@ pub(super) struct ReceivingState<'m, B: Board> {
     is_open: bool,
 }
 
-impl<'m, B: Board> ReceivingRecord<'m, B> {
-    /// The end of a channel on fresh words. `held` has [`Receiver::held_words`] words for each lane, `done` one for each
+impl<'m, B: Host> ReceivingRecord<'m, B> {
+    /// The end of a channel on fresh words. `held` has [`Receiver::held_words`] words for each incarnation, `done` one for each
     /// participant of the sending domain, which `trust` is about.
     pub fn new(
         (fifo, channel): (u16, &'m Fifo<'m>),
         words: OwnWords<'m>,
         trust: Trust,
-        held: [&'m mut [u32]; LANES],
+        held: [&'m mut [u32]; INCARNATIONS],
         done: &'m mut [u32],
     ) -> Self {
         let state = ReceivingState {
@@ -84,7 +84,7 @@ impl<'m, B: Board> ReceivingRecord<'m, B> {
             channel,
             fifo,
             trust,
-            lanes: [const { None }; LANES],
+            incarnations: [const { None }; INCARNATIONS],
             front: None,
             spare: held.map(Some),
             done,
@@ -97,8 +97,8 @@ impl<'m, B: Board> ReceivingRecord<'m, B> {
     }
 
     /// The participant leaves.
-    pub fn close(&self, board: &B) {
-        let mut state = self.state.lock(board);
+    pub fn close(&self, host: &B) {
+        let mut state = self.state.lock(host);
         // A beat that is under way links with nobody any more.
         state.is_open = false;
         state.words.set(rx::OPEN, 0);
@@ -107,9 +107,9 @@ impl<'m, B: Board> ReceivingRecord<'m, B> {
     }
 }
 
-impl<'m, B: Board> ReceivingState<'m, B> {
-    fn front(&mut self) -> Option<&mut Lane<'m, B>> {
-        self.lanes.get_mut(self.front?)?.as_mut()
+impl<'m, B: Host> ReceivingState<'m, B> {
+    fn front(&mut self) -> Option<&mut Incarnation<'m, B>> {
+        self.incarnations.get_mut(self.front?)?.as_mut()
     }
 
     /// Takes note of a sender that came or went; gives whether one did.
@@ -137,22 +137,22 @@ impl<'m, B: Board> ReceivingState<'m, B> {
     }
 
     fn follow_front(&mut self, shared: &Shared<'m, B>) -> bool {
-        let Some(lane) = self.front() else { return false };
-        match shared.fate(lane.participant, lane.epoch) {
+        let Some(incarnation) = self.front() else { return false };
+        match shared.fate(incarnation.participant, incarnation.epoch) {
             Fate::Attached => {
-                let stalled = shared.is_stalled(lane.participant, lane.epoch);
-                let newly = stalled && !lane.stalled;
-                lane.stalled = stalled;
+                let stalled = shared.is_stalled(incarnation.participant, incarnation.epoch);
+                let newly = stalled && !incarnation.stalled;
+                incarnation.stalled = stalled;
                 self.loss |= newly;
                 newly
             }
             Fate::Gone { intact } => {
-                let newly = !lane.retired;
+                let newly = !incarnation.retired;
                 if newly {
-                    lane.retired = true;
-                    lane.core.retire();
+                    incarnation.retired = true;
+                    incarnation.core.retire();
                 }
-                let leaves = !intact || lane.core.is_drained();
+                let leaves = !intact || incarnation.core.is_drained();
                 if leaves {
                     self.leave_front(shared);
                 }
@@ -165,21 +165,21 @@ impl<'m, B: Board> ReceivingState<'m, B> {
     #[cold]
     fn leave_front(&mut self, shared: &Shared<'m, B>) {
         let Some(index) = self.front.take() else { return };
-        let Some(lane) = &self.lanes[index] else { return };
-        self.loss |= !lane.stalled;
+        let Some(incarnation) = &self.incarnations[index] else { return };
+        self.loss |= !incarnation.stalled;
         let first = shared.plan.first_participant(self.channel.from);
-        if let Some(done) = self.done.get_mut(usize::from(lane.participant - first)) {
-            *done = lane.epoch;
+        if let Some(done) = self.done.get_mut(usize::from(incarnation.participant - first)) {
+            *done = incarnation.epoch;
         }
         self.give_up(index, shared);
     }
 
-    /// Frees a lane that is not the front one, once the program holds nothing of it.
+    /// Frees an incarnation that is not the front one, once the program holds nothing of it.
     fn give_up(&mut self, index: usize, shared: &Shared<'m, B>) {
-        let is_over = |lane: &mut Lane<'m, B>| lane.core.held() == 0;
-        if let Some(lane) = self.lanes[index].take_if(is_over) {
-            shared.end_use(lane.participant, lane.epoch);
-            self.spare[index] = Some(lane.core.into_held());
+        let is_over = |incarnation: &mut Incarnation<'m, B>| incarnation.core.held() == 0;
+        if let Some(incarnation) = self.incarnations[index].take_if(is_over) {
+            shared.end_use(incarnation.participant, incarnation.epoch);
+            self.spare[index] = Some(incarnation.core.into_held());
         }
     }
 
@@ -187,7 +187,7 @@ impl<'m, B: Board> ReceivingState<'m, B> {
     #[cold]
     fn take_next(&mut self, shared: &Shared<'m, B>) -> bool {
         self.is_postponed = false;
-        let Some(index) = self.lanes.iter().position(Option::is_none) else { return false };
+        let Some(index) = self.incarnations.iter().position(Option::is_none) else { return false };
         for (done, participant) in shared.participants_of(self.channel.from).enumerate() {
             let Some(present) = shared.peer(participant).map(|peer| peer.known.load(Ordering::SeqCst)) else {
                 continue;
@@ -200,7 +200,7 @@ impl<'m, B: Board> ReceivingState<'m, B> {
             };
             let next = former.or_else(|| self.present(shared, participant, present, done));
             if let Some((epoch, words)) = next {
-                self.take_lane(index, shared, (participant, epoch), words);
+                self.take_incarnation(index, shared, (participant, epoch), words);
                 return self.front.is_some();
             }
         }
@@ -235,13 +235,13 @@ impl<'m, B: Board> ReceivingState<'m, B> {
         (is_wanted && shared.use_present(participant, epoch)).then_some((epoch, words))
     }
 
-    fn take_lane(&mut self, index: usize, shared: &Shared<'m, B>, sender: (u16, u32), words: PeerWords<'m>) {
+    fn take_incarnation(&mut self, index: usize, shared: &Shared<'m, B>, sender: (u16, u32), words: PeerWords<'m>) {
         let own = shared.own_part(Part::Rx(self.fifo));
         let (Some(own), Some(held)) = (own, self.spare[index].take()) else {
             return shared.end_use(sender.0, sender.1);
         };
         held.fill(0);
-        let (me, care) = (shared.identity(), Care(shared.board));
+        let (me, care) = (shared.identity(), Care(shared.host));
         // The sizes were checked when the end was made; a plan that lies about them is refused here again.
         let Ok(mut core) = Receiver::new(own, words, self.channel, me, sender, self.trust, held, care) else {
             return shared.end_use(sender.0, sender.1);
@@ -249,8 +249,8 @@ impl<'m, B: Board> ReceivingState<'m, B> {
         if self.bits != 0 {
             core.announce_wait(self.bits);
         }
-        let lane = Lane { core, participant: sender.0, epoch: sender.1, retired: false, stalled: false };
-        self.lanes[index] = Some(lane);
+        let incarnation = Incarnation { core, participant: sender.0, epoch: sender.1, retired: false, stalled: false };
+        self.incarnations[index] = Some(incarnation);
         self.front = Some(index);
     }
 
@@ -272,7 +272,7 @@ impl<'m, B: Board> ReceivingState<'m, B> {
     }
 
     fn dequeue(&mut self, shared: &Shared<'m, B>) -> Result<Received<'m>, Error> {
-        for _ in 0..=LANES {
+        for _ in 0..=INCARNATIONS {
             if let Some(front) = self.front() {
                 let bell = shared.doorbell(front.participant);
                 match front.core.dequeue(shared, &bell) {
@@ -288,10 +288,10 @@ impl<'m, B: Board> ReceivingState<'m, B> {
     }
 
     fn free<'r>(&mut self, shared: &Shared<'m, B>, mut received: Received<'r>) -> Result<(), Received<'r>> {
-        for index in 0..LANES {
-            let Some(lane) = &mut self.lanes[index] else { continue };
-            let bell = shared.doorbell(lane.participant);
-            match lane.core.free(received, &bell) {
+        for index in 0..INCARNATIONS {
+            let Some(incarnation) = &mut self.incarnations[index] else { continue };
+            let bell = shared.doorbell(incarnation.participant);
+            match incarnation.core.free(received, &bell) {
                 Err(other) => received = other,
                 Ok(()) => {
                     if self.front != Some(index) {
@@ -323,13 +323,13 @@ fn is_linked(tx: PeerWords<'_>, (participant, epoch): (u16, u32)) -> bool {
 
 /// The receiving end of a FIFO channel.
 #[derive(Debug)]
-pub struct ReceivingEnd<'m, B: Board> {
+pub struct ReceivingEnd<'m, B: Host> {
     shared: &'m Shared<'m, B>,
     record: &'m ReceivingRecord<'m, B>,
     one_thread: PhantomData<Cell<()>>,
 }
 
-impl<'m, B: Board> ReceivingEnd<'m, B> {
+impl<'m, B: Host> ReceivingEnd<'m, B> {
     /// Opens a record's end.
     pub(super) fn open(shared: &'m Shared<'m, B>, record: &'m ReceivingRecord<'m, B>) -> Result<Self, Error> {
         if record.handle.swap(1, Ordering::AcqRel) != 0 {
@@ -349,7 +349,7 @@ impl<'m, B: Board> ReceivingEnd<'m, B> {
     }
 
     fn latched(&self) -> Guard<'m, ReceivingState<'m, B>> {
-        self.record.state.lock(self.shared.board)
+        self.record.state.lock(self.shared.host)
     }
 
     /// The state; a look at the senders if there is none.
@@ -378,7 +378,7 @@ impl<'m, B: Board> ReceivingEnd<'m, B> {
     }
 }
 
-impl<B: Board> Drop for ReceivingEnd<'_, B> {
+impl<B: Host> Drop for ReceivingEnd<'_, B> {
     fn drop(&mut self) {
         drop(self.record.waker.take());
         let mut state = self.latched();
@@ -391,7 +391,7 @@ impl<B: Board> Drop for ReceivingEnd<'_, B> {
     }
 }
 
-impl<B: Board> ReceivingEndTrait for ReceivingEnd<'_, B> {
+impl<B: Host> ReceivingEndTrait for ReceivingEnd<'_, B> {
     fn block_bytes(&self) -> u32 {
         self.latched().channel.block_bytes
     }
@@ -400,7 +400,7 @@ impl<B: Board> ReceivingEndTrait for ReceivingEnd<'_, B> {
         let mut state = self.state();
         state.look(self.shared);
         let blocks = state.channel.blocks;
-        let held = state.lanes.iter().flatten().map(|lane| lane.core.held()).sum();
+        let held = state.incarnations.iter().flatten().map(|incarnation| incarnation.core.held()).sum();
         let Some(front) = state.front() else { return Usage { blocks, held, ..Usage::default() } };
         front.core.begin();
         let connected = !front.retired && !front.stalled;
@@ -423,7 +423,7 @@ impl<B: Board> ReceivingEndTrait for ReceivingEnd<'_, B> {
     fn poll_event(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         // Dropped last: a waker's destructor is foreign code, which may use this end.
         let _former = self.record.waker.register(context.waker());
-        if self.shared.board.can_be_woken() {
+        if self.shared.host.can_be_woken() {
             let mut state = self.state();
             let bits = waiting::armed(state.bits);
             state.set_bits(bits);
@@ -453,17 +453,17 @@ impl<B: Board> ReceivingEndTrait for ReceivingEnd<'_, B> {
     fn reset(&self) {
         let mut state = self.state();
         let (front, blocks) = (state.front, state.channel.blocks);
-        for (index, lane) in state.lanes.iter_mut().enumerate() {
-            let Some(lane) = lane else { continue };
-            let bell = self.shared.doorbell(lane.participant);
+        for (index, incarnation) in state.incarnations.iter_mut().enumerate() {
+            let Some(incarnation) = incarnation else { continue };
+            let bell = self.shared.doorbell(incarnation.participant);
             if front == Some(index) {
-                lane.core.reset(self.shared, &bell);
+                incarnation.core.reset(self.shared, &bell);
             } else {
                 // What was left is not dequeued: its bank may be another's, and the position reached is the front's.
-                (0..blocks).for_each(|block| _ = lane.core.free_block(block, &bell));
+                (0..blocks).for_each(|block| _ = incarnation.core.free_block(block, &bell));
             }
         }
-        (0..LANES).filter(|&index| front != Some(index)).for_each(|index| state.give_up(index, self.shared));
+        (0..INCARNATIONS).filter(|&index| front != Some(index)).for_each(|index| state.give_up(index, self.shared));
         state.follow(self.shared);
     }
 }

@@ -12,10 +12,10 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 
-use super::Board;
+use super::Host;
 use super::latch::{Guard, Latch};
 use super::shared::{Fate, Shared};
-use crate::endpoint::{Deadline, SharedSegment};
+use crate::channel::{Deadline, SharedSegment};
 use crate::error::Error;
 use crate::layout::{self, Part, root};
 use crate::lock::{Bakery, Contender};
@@ -53,7 +53,7 @@ impl<'m> SegmentRecord<'m> {
 }
 
 /// The members that are attached, other than us.
-fn members<'s, 'm, B: Board>(
+fn members<'s, 'm, B: Host>(
     shared: &'s Shared<'m, B>,
     smem: u16,
 ) -> impl Iterator<Item = Contender<'m>> + use<'s, 'm, B> {
@@ -69,7 +69,7 @@ fn members<'s, 'm, B: Board>(
 
 impl<'m> State<'m> {
     /// Lists the members anew.
-    fn list<B: Board>(&mut self, shared: &Shared<'m, B>, smem: u16) {
+    fn list<B: Host>(&mut self, shared: &Shared<'m, B>, smem: u16) {
         self.count = 0;
         for (place, member) in self.others.iter_mut().zip(members(shared, smem)) {
             *place = member;
@@ -78,13 +78,13 @@ impl<'m> State<'m> {
     }
 
     /// Whether the listed members are all there are.
-    fn is_current<B: Board>(&self, shared: &Shared<'m, B>, smem: u16) -> bool {
+    fn is_current<B: Host>(&self, shared: &Shared<'m, B>, smem: u16) -> bool {
         // A line of another incarnation in the same bank is the same line.
         let identity = |member: &Contender<'_>| (member.participant, member.line.bytes_at(0, 0).addr());
         self.others.iter().take(self.count).map(identity).eq(members(shared, smem).map(|member| identity(&member)))
     }
 
-    fn try_lock<B: Board>(&mut self, shared: &Shared<'m, B>, smem: u16) -> Result<(), Error> {
+    fn try_lock<B: Host>(&mut self, shared: &Shared<'m, B>, smem: u16) -> Result<(), Error> {
         for _ in 0..NEWCOMERS_MAX {
             self.list(shared, smem);
             self.bakery.try_lock(&self.others[..self.count])?;
@@ -97,7 +97,7 @@ impl<'m> State<'m> {
         Err(Error::NotReady)
     }
 
-    fn begin<B: Board>(&mut self, shared: &Shared<'m, B>, smem: u16) -> Result<(), Error> {
+    fn begin<B: Host>(&mut self, shared: &Shared<'m, B>, smem: u16) -> Result<(), Error> {
         for _ in 0..NEWCOMERS_MAX {
             self.list(shared, smem);
             self.bakery.begin(&self.others[..self.count])?;
@@ -111,7 +111,7 @@ impl<'m> State<'m> {
     }
 
     /// One look of a waiter that has begun.
-    fn poll<B: Board>(&mut self, shared: &Shared<'m, B>, smem: u16) -> bool {
+    fn poll<B: Host>(&mut self, shared: &Shared<'m, B>, smem: u16) -> bool {
         self.list(shared, smem);
         self.bakery.poll(&self.others[..self.count])
     }
@@ -119,7 +119,7 @@ impl<'m> State<'m> {
 
 /// An SMEM channel with its lock.
 #[derive(Debug)]
-pub struct Segment<'m, B: Board> {
+pub struct Segment<'m, B: Host> {
     shared: &'m Shared<'m, B>,
     record: &'m SegmentRecord<'m>,
     words: OwnWords<'m>,
@@ -127,7 +127,7 @@ pub struct Segment<'m, B: Board> {
     one_thread: PhantomData<Cell<()>>,
 }
 
-impl<'m, B: Board> Segment<'m, B> {
+impl<'m, B: Host> Segment<'m, B> {
     /// Opens a record's channel, once the Master has made the memory.
     pub(super) fn open(
         shared: &'m Shared<'m, B>,
@@ -157,7 +157,7 @@ impl<'m, B: Board> Segment<'m, B> {
     }
 
     fn state(&self) -> Guard<'m, State<'m>> {
-        self.record.state.lock(self.shared.board)
+        self.record.state.lock(self.shared.host)
     }
 
     fn check(&self, offset: u32, len: usize) -> Result<(), Error> {
@@ -167,7 +167,7 @@ impl<'m, B: Board> Segment<'m, B> {
 }
 
 /// Whether the Master has zeroed the segments since the memory was cold.
-fn is_made<B: Board>(shared: &Shared<'_, B>) -> bool {
+fn is_made<B: Host>(shared: &Shared<'_, B>) -> bool {
     let master = shared.plan.domains.iter().position(|domain| domain.role == Role::Master);
     let first = master.map(|master| shared.plan.first_participant(master as u16));
     first.is_some_and(|master| {
@@ -176,7 +176,7 @@ fn is_made<B: Board>(shared: &Shared<'_, B>) -> bool {
     })
 }
 
-impl<B: Board> Drop for Segment<'_, B> {
+impl<B: Host> Drop for Segment<'_, B> {
     /// A handle that goes while it holds the lock gives it back; nobody else could.
     fn drop(&mut self) {
         let mut state = self.state();
@@ -190,7 +190,7 @@ impl<B: Board> Drop for Segment<'_, B> {
     }
 }
 
-impl<B: Board> SharedSegment for Segment<'_, B> {
+impl<B: Host> SharedSegment for Segment<'_, B> {
     fn bytes(&self) -> u32 {
         self.bytes
     }
@@ -206,7 +206,7 @@ impl<B: Board> SharedSegment for Segment<'_, B> {
             if self.state().poll(shared, smem) {
                 return Ok(());
             }
-            let now_ns = shared.board.now_ns();
+            let now_ns = shared.host.now_ns();
             let end_ns = match deadline {
                 Deadline::Poll => now_ns,
                 Deadline::At(ns) => ns,
@@ -217,7 +217,7 @@ impl<B: Board> SharedSegment for Segment<'_, B> {
                 return Err(Error::Timeout);
             }
             shared.beat();
-            shared.board.rest(end_ns.min(now_ns.saturating_add(REST_NS)), &|| true);
+            shared.host.rest(end_ns.min(now_ns.saturating_add(REST_NS)), &|| true);
         }
     }
 
@@ -228,14 +228,14 @@ impl<B: Board> SharedSegment for Segment<'_, B> {
     fn read(&self, offset: u32, into: &mut [u8]) -> Result<(), Error> {
         self.check(offset, into.len())?;
         self.words.as_peer().copy_bytes(offset, into);
-        self.shared.board.acquire(self.words.bytes_at(offset, into.len() as u32), into.len() as u32);
+        self.shared.host.acquire(self.words.bytes_at(offset, into.len() as u32), into.len() as u32);
         Ok(())
     }
 
     fn write(&self, offset: u32, from: &[u8]) -> Result<(), Error> {
         self.check(offset, from.len())?;
         self.words.write_bytes(offset, from);
-        self.shared.board.publish(self.words.bytes_at(offset, from.len() as u32), from.len() as u32);
+        self.shared.host.publish(self.words.bytes_at(offset, from.len() as u32), from.len() as u32);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The sending end of a FIFO channel in mapped memory: the core's sender, following its receiver through restarts.
 //!
-//! What you may rely on: as [`crate::endpoint`] says; one thread at a time uses an end. What a gone receiver had not
+//! What you may rely on: as [`crate::channel`] says; one thread at a time uses an end. What a gone receiver had not
 //! dequeued its successor gets, or it is dropped and counted, as the plan says. Where the receiver's last position
 //! cannot be read any more (its slot was taken twice meanwhile), what was queued is dropped: nothing is delivered twice.
 //!
@@ -15,8 +15,8 @@ use super::latch::{Guard, Latch};
 use super::shared::{Care, Fate, Shared};
 use super::waiting::{self, wait};
 use super::wake::WakerPlace;
-use super::{Board, latch};
-use crate::endpoint::{Deadline, SendingEnd as SendingEndTrait, Usage};
+use super::{Host, latch};
+use crate::channel::{Deadline, SendingEnd as SendingEndTrait, Usage};
 use crate::error::Error;
 use crate::fifo::session::{end_link, publish_link, reached};
 use crate::fifo::{Entry, Loan, Notified, Ring, Sender};
@@ -28,7 +28,7 @@ use crate::words::{OwnWords, PeerWords};
 
 /// A sending end of the plan, open or not.
 #[derive(Debug)]
-pub(super) struct SendingRecord<'m, B: Board> {
+pub(super) struct SendingRecord<'m, B: Host> {
     pub fifo: u16,
     pub waker: WakerPlace,
     pub state: Latch<SendingState<'m, B>>,
@@ -38,7 +38,7 @@ pub(super) struct SendingRecord<'m, B: Board> {
 
 /// What an end knows and owns; it stays while no handle is open.
 #[derive(Debug)]
-pub(super) struct SendingState<'m, B: Board> {
+pub(super) struct SendingState<'m, B: Host> {
     core: Sender<'m, &'m mut [Entry], Care<'m, B>>,
     words: OwnWords<'m>,
     channel: &'m Fifo<'m>,
@@ -60,25 +60,25 @@ struct Link<'m> {
     stalled: bool,
 }
 
-impl<'m, B: Board> SendingRecord<'m, B> {
+impl<'m, B: Host> SendingRecord<'m, B> {
     /// The end of a channel on fresh words.
     pub fn new(
         (fifo, channel): (u16, &'m Fifo<'m>),
         words: [OwnWords<'m>; 2],
         me: (u16, u32),
         entries: &'m mut [Entry],
-        board: &'m B,
+        host: &'m B,
     ) -> Result<Self, Error> {
         let [words, of_core] = words;
-        let core = Sender::new(of_core, channel, me, entries, Care(board))?;
+        let core = Sender::new(of_core, channel, me, entries, Care(host))?;
         let state =
             SendingState { core, words, channel, fifo, link: None, start: 0, loss: false, bits: 0, is_open: false };
         Ok(SendingRecord { fifo, waker: WakerPlace::new(), state: Latch::new(state), handle: AtomicU32::new(0) })
     }
 
     /// The participant leaves.
-    pub fn close(&self, board: &B) {
-        let mut state = self.state.lock(board);
+    pub fn close(&self, host: &B) {
+        let mut state = self.state.lock(host);
         // A beat that is under way links with nobody any more.
         state.is_open = false;
         state.words.set(tx::OPEN, 0);
@@ -87,7 +87,7 @@ impl<'m, B: Board> SendingRecord<'m, B> {
     }
 }
 
-impl<'m, B: Board> SendingState<'m, B> {
+impl<'m, B: Host> SendingState<'m, B> {
     /// The periodic work; gives whether anything changed.
     pub fn beat(&mut self, shared: &Shared<'m, B>) -> bool {
         let changed = self.follow(shared);
@@ -179,13 +179,13 @@ impl<'m, B: Board> SendingState<'m, B> {
 
 /// The sending end of a FIFO channel.
 #[derive(Debug)]
-pub struct SendingEnd<'m, B: Board> {
+pub struct SendingEnd<'m, B: Host> {
     shared: &'m Shared<'m, B>,
     record: &'m SendingRecord<'m, B>,
     one_thread: PhantomData<Cell<()>>,
 }
 
-impl<'m, B: Board> SendingEnd<'m, B> {
+impl<'m, B: Host> SendingEnd<'m, B> {
     /// Opens a record's end.
     pub(super) fn open(shared: &'m Shared<'m, B>, record: &'m SendingRecord<'m, B>) -> Result<Self, Error> {
         if record.handle.swap(1, Ordering::AcqRel) != 0 {
@@ -205,7 +205,7 @@ impl<'m, B: Board> SendingEnd<'m, B> {
     }
 
     fn latched(&self) -> Guard<'m, SendingState<'m, B>> {
-        self.record.state.lock(self.shared.board)
+        self.record.state.lock(self.shared.host)
     }
 
     /// The state after a look at the receiver.
@@ -238,7 +238,7 @@ impl<'m, B: Board> SendingEnd<'m, B> {
     }
 }
 
-impl<B: Board> Drop for SendingEnd<'_, B> {
+impl<B: Host> Drop for SendingEnd<'_, B> {
     fn drop(&mut self) {
         drop(self.record.waker.take());
         let mut state = self.latched();
@@ -251,7 +251,7 @@ impl<B: Board> Drop for SendingEnd<'_, B> {
     }
 }
 
-impl<B: Board> SendingEndTrait for SendingEnd<'_, B> {
+impl<B: Host> SendingEndTrait for SendingEnd<'_, B> {
     fn block_bytes(&self) -> u32 {
         self.latched().core.block_bytes()
     }
@@ -303,7 +303,7 @@ impl<B: Board> SendingEndTrait for SendingEnd<'_, B> {
         // Dropped last: a waker's destructor is foreign code, which may use this end.
         let _former = self.record.waker.register(context.waker());
         let mut state = self.state();
-        if self.shared.board.can_be_woken() {
+        if self.shared.host.can_be_woken() {
             let bits = waiting::armed(state.bits);
             state.set_bits(bits);
         }

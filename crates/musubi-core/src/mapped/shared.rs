@@ -3,7 +3,7 @@
 //! What you may rely on: [`Shared::fate`] and the other looks at peers take a constant number of loads; whatever a peer
 //! has written, the places that are read are those of the plan.
 //!
-//! How it works: each peer has two banks. While an end or lane of ours uses a peer's bank, [`Peer`] counts it; from that
+//! How it works: each peer has two banks. While an end or an incarnation of ours uses a peer's bank, [`Peer`] counts it; from that
 //! follows what our root says about which banks that peer may take anew (`watch.rs`).
 
 use super::clock::Offset;
@@ -14,7 +14,7 @@ use super::segment::SegmentRecord;
 use super::sending::SendingRecord;
 use super::storage::Users;
 use super::watch::Watch;
-use super::{Board, handshake};
+use super::{Host, handshake};
 use crate::error::Error;
 use crate::layout::{self, Part, header, root, state};
 use crate::plan::Plan;
@@ -33,7 +33,7 @@ pub(super) struct Peer {
     pub known: AtomicU32,
     /// Epoch of the incarnation whose heartbeat stands still; 0: none.
     pub stalled: AtomicU32,
-    /// How many ends and lanes of ours use each bank.
+    /// How many ends and incarnations of ours use each bank.
     uses: [AtomicU32; 2],
 }
 
@@ -71,9 +71,9 @@ pub(super) enum Fate {
 
 /// What the handles of one participant share.
 #[derive(Debug)]
-pub(super) struct Shared<'m, B: Board> {
+pub(super) struct Shared<'m, B: Host> {
     pub plan: &'m Plan<'m>,
-    pub board: &'m B,
+    pub host: &'m B,
     pub memory: Memory<'m>,
     pub me: u16,
     pub domain: u16,
@@ -91,7 +91,7 @@ pub(super) struct Shared<'m, B: Board> {
     pub segments: &'m [SegmentRecord<'m>],
 }
 
-impl<'m, B: Board> Shared<'m, B> {
+impl<'m, B: Host> Shared<'m, B> {
     pub fn identity(&self) -> (u16, u32) {
         (self.me, self.epoch)
     }
@@ -222,7 +222,7 @@ impl<'m, B: Board> Shared<'m, B> {
     }
 
     pub fn doorbell(&self, participant: u16) -> Ring<'m, B> {
-        Ring { board: self.board, participant }
+        Ring { host: self.host, participant }
     }
 
     /// Makes the participants that have a channel with us look.
@@ -230,7 +230,7 @@ impl<'m, B: Board> Shared<'m, B> {
         for participant in (0..self.plan.participants()).filter(|&other| other != self.me) {
             let domain = self.plan.domain_of(participant).unwrap_or(self.domain);
             if self.plan.linked(self.domain, domain) && self.is_attached(participant) {
-                self.board.ring(participant);
+                self.host.ring(participant);
             }
         }
     }
@@ -244,8 +244,8 @@ impl<'m, B: Board> Shared<'m, B> {
 
     /// The last handle has gone: says so to the peers, and gives the storage back.
     pub fn end(&self) {
-        self.sending.iter().for_each(|record| record.close(self.board));
-        self.receiving.iter().for_each(|record| record.close(self.board));
+        self.sending.iter().for_each(|record| record.close(self.host));
+        self.receiving.iter().for_each(|record| record.close(self.host));
         self.section.set(header::STATE, state::TERMINATED);
         self.root.publish(root::LEFT, self.epoch, Site::PublishRoot);
         self.ring_all();
@@ -253,11 +253,11 @@ impl<'m, B: Board> Shared<'m, B> {
     }
 }
 
-impl<B: Board> Clock for Shared<'_, B> {
-    /// The time that all participants have in common, as far as this board knows it.
+impl<B: Host> Clock for Shared<'_, B> {
+    /// The time that all participants have in common, as far as this host knows it.
     fn now_ns(&self) -> u64 {
-        let now_ns = self.board.now_ns();
-        if self.board.has_common_clock() { now_ns } else { now_ns.wrapping_add(self.offset.get()) }
+        let now_ns = self.host.now_ns();
+        if self.host.has_common_clock() { now_ns } else { now_ns.wrapping_add(self.offset.get()) }
     }
 }
 
@@ -292,11 +292,11 @@ const fn epoch_after(epoch: u32, step: u32) -> u32 {
     }
 }
 
-/// The board's cache operations for the core's ends.
+/// The host's cache operations for the core's ends.
 #[derive(Debug)]
 pub(super) struct Care<'m, B>(pub &'m B);
 
-impl<B: Board> Coherence for Care<'_, B> {
+impl<B: Host> Coherence for Care<'_, B> {
     fn publish(&self, from: *const u8, bytes: u32) {
         self.0.publish(from, bytes);
     }
@@ -314,14 +314,14 @@ impl<B: Board> Coherence for Care<'_, B> {
 /// Rings one participant.
 #[derive(Debug)]
 pub(super) struct Ring<'m, B> {
-    board: &'m B,
+    host: &'m B,
     participant: u16,
 }
 
-impl<B: Board> Doorbell for Ring<'_, B> {
+impl<B: Host> Doorbell for Ring<'_, B> {
     fn ring(&self, bell: &AtomicU32, _: u32) {
         // The latch of the end makes us the only one that writes the word.
         bell.store(bell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
-        self.board.ring(self.participant);
+        self.host.ring(self.participant);
     }
 }

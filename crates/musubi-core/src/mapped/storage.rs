@@ -10,8 +10,8 @@ use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
 
-use super::Board;
-use super::receiving::{LANES, ReceivingRecord};
+use super::Host;
+use super::receiving::{INCARNATIONS, ReceivingRecord};
 use super::segment::SegmentRecord;
 use super::sending::SendingRecord;
 use super::shared::{Peer, Shared};
@@ -42,7 +42,7 @@ impl StorageLine {
 }
 
 /// Lines that a participant of a domain needs.
-pub const fn storage_lines<'b, B: Board + 'b>(plan: &Plan<'_>, domain: u16) -> usize {
+pub const fn storage_lines<'b, B: Host + 'b>(plan: &Plan<'_>, domain: u16) -> usize {
     let participants = participants_in_all(plan);
     let mut lines = 1 + lines_of::<Shared<'b, B>>(1);
     lines += lines_of::<Peer>(participants) + lines_of::<Sight>(participants);
@@ -56,7 +56,7 @@ pub const fn storage_lines<'b, B: Board + 'b>(plan: &Plan<'_>, domain: u16) -> u
         }
         if channel.to == domain {
             receiving += 1;
-            lines += lines_of::<u32>(blocks.div_ceil(32)) * LANES + lines_of::<u32>(members(plan, channel.from));
+            lines += lines_of::<u32>(blocks.div_ceil(32)) * INCARNATIONS + lines_of::<u32>(members(plan, channel.from));
         }
         fifo += 1;
     }

@@ -10,7 +10,7 @@
 
 use super::clock::Estimate;
 use super::shared::{Peer, Shared};
-use super::{Board, handshake, stamp};
+use super::{Host, handshake, stamp};
 use crate::guarantee::elapsed_ns;
 use crate::layout::{header, root};
 use crate::plan::Role;
@@ -40,11 +40,11 @@ impl<'m> Watch<'m> {
     }
 }
 
-impl<'m, B: Board> Shared<'m, B> {
+impl<'m, B: Host> Shared<'m, B> {
     /// The periodic work.
     pub fn beat(&self) {
         let Some(mut watch) = self.watch.try_lock() else { return };
-        let now_ns = self.board.now_ns();
+        let now_ns = self.host.now_ns();
         if elapsed_ns(watch.renewed_at_ns, now_ns) >= self.plan.liveness.heartbeat_ns {
             watch.renewed_at_ns = now_ns;
             self.renew(now_ns);
@@ -61,7 +61,7 @@ impl<'m, B: Board> Shared<'m, B> {
         {
             self.release();
         }
-        if changed || before != changes || !self.board.can_be_woken() {
+        if changed || before != changes || !self.host.can_be_woken() {
             self.wake();
         }
     }
@@ -69,7 +69,7 @@ impl<'m, B: Board> Shared<'m, B> {
     /// Takes note of peers at once, for an end that has none. Leaves it to whoever does it just now.
     pub fn note_peers(&self) {
         if let Some(mut watch) = self.watch.try_lock() {
-            self.look_at_peers(&mut watch, self.board.now_ns());
+            self.look_at_peers(&mut watch, self.host.now_ns());
         }
     }
 
@@ -115,10 +115,10 @@ impl<'m, B: Board> Shared<'m, B> {
         let Some(master) = self.plan.domains.iter().position(|domain| domain.role == Role::Master) else { return };
         let master = self.plan.first_participant(master as u16);
         let epoch = self.peer(master).map_or(0, |peer| peer.known.load(Ordering::Relaxed));
-        let Some(root) = self.root_of(master).filter(|_| epoch != 0 && !self.board.has_common_clock()) else { return };
+        let Some(root) = self.root_of(master).filter(|_| epoch != 0 && !self.host.has_common_clock()) else { return };
         if let Some(beat) = stamp::see(root.part(root::BEAT, stamp::WORDS))
             // The time after the look: an earlier one would put the Master's clock ahead by what came in between.
-            && let Some(offset) = watch.estimate.take(epoch, beat, self.board.now_ns())
+            && let Some(offset) = watch.estimate.take(epoch, beat, self.host.now_ns())
         {
             self.offset.set(offset);
         }

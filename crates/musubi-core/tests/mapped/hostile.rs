@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _, SharedSegment};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _, SharedSegment};
 use musubi_core::layout::{self, header, root};
 
 use crate::restarts::Dice;
@@ -127,7 +127,7 @@ fn a_root_that_changes_at_every_look_holds_nobody_up() {
     if cfg!(miri) {
         return;
     }
-    let world: World<crate::waking::Real> = World::with(3, crate::waking::boards());
+    let world: World<crate::waking::Real> = World::with(3, crate::waking::hosts());
     let remote = world.setup(REMOTE, 1_000_000);
     let master = world.setup(MASTER, 1_000_000);
     let (tx, rx) = (sending(&master, DOWN), receiving(&master, UP));

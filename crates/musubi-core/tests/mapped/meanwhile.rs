@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use musubi_core::endpoint::SendingEnd as _;
-use musubi_core::mapped::Board;
+use musubi_core::channel::SendingEnd as _;
+use musubi_core::mapped::Host;
 use musubi_core::port::Coherence;
 
 use crate::world::{DOWN, HEARTBEAT_NS, MASTER, Manual, REMOTE, UP, World, kill, receiving, send, sending, take};
@@ -12,7 +12,7 @@ use crate::world::{DOWN, HEARTBEAT_NS, MASTER, Manual, REMOTE, UP, World, kill, 
 /// Looks at a flag before a test gives up.
 const LOOKS_MAX: u32 = 10_000_000;
 
-/// A board of its own clock, on which the next thread that reads the time is held up just after.
+/// A host of its own clock, on which the next thread that reads the time is held up just after.
 #[derive(Debug, Default)]
 struct Holding {
     manual: Manual,
@@ -42,7 +42,7 @@ fn until(check: impl Fn() -> bool) {
 
 impl Coherence for Holding {}
 
-impl Board for Holding {
+impl Host for Holding {
     fn now_ns(&self) -> u64 {
         let now_ns = self.manual.now_ns();
         if self.is_armed.swap(false, Ordering::SeqCst) {
@@ -83,7 +83,7 @@ fn a_dead_senders_messages_come_first_although_a_thread_has_the_watch() {
     // Another end takes note of the second; the receiving end has not looked yet.
     assert!(!up.usage().connected);
     let mut numbers = Vec::new();
-    world.boards[usize::from(REMOTE)].meanwhile(|| remote.beat(), || numbers.extend(take(&rx, false)));
+    world.hosts[usize::from(REMOTE)].meanwhile(|| remote.beat(), || numbers.extend(take(&rx, false)));
     numbers.extend((0..9).filter_map(|_| take(&rx, false)));
     assert_eq!(numbers, [0, 1, 2]);
 }
@@ -92,7 +92,7 @@ fn a_dead_senders_messages_come_first_although_a_thread_has_the_watch() {
 fn the_estimated_time_is_not_ahead_of_a_beat_that_was_held_up() {
     let world = world(2);
     let (master, remote) = (world.setup(MASTER, 0), world.setup(REMOTE, 0));
-    let advance = |ns| world.boards.iter().for_each(|board| board.manual.advance(ns));
+    let advance = |ns| world.hosts.iter().for_each(|host| host.manual.advance(ns));
     for _ in 0..3 {
         advance(HEARTBEAT_NS);
         master.beat();
@@ -103,6 +103,6 @@ fn the_estimated_time_is_not_ahead_of_a_beat_that_was_held_up() {
         advance(9 * HEARTBEAT_NS);
         master.beat();
     };
-    world.boards[usize::from(REMOTE)].meanwhile(|| remote.beat(), late);
+    world.hosts[usize::from(REMOTE)].meanwhile(|| remote.beat(), late);
     assert_eq!(remote.common_ns(), master.common_ns());
 }

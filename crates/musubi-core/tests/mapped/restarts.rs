@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
 use musubi_core::layout::{self, Part, rx};
 
 use crate::world::{
@@ -393,7 +393,7 @@ fn nothing_is_repeated_whoever_dies() {
 fn two_threads_survive_restarts_of_the_sender() {
     const MESSAGES: u32 = if cfg!(miri) { 60 } else { 3_000 };
     const LIVES: u32 = if cfg!(miri) { 3 } else { 60 };
-    let world: World<crate::waking::Real> = World::with(LIVES as usize + 2, crate::waking::boards());
+    let world: World<crate::waking::Real> = World::with(LIVES as usize + 2, crate::waking::hosts());
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -446,11 +446,11 @@ fn storage_in_use_is_refused_and_can_be_used_again() {
     let base = memory.as_mut_ptr().cast::<u8>();
     let base = base.wrapping_add(base.align_offset(64));
     let storage: Vec<_> = (0..storage_lines::<Manual>(plan, 0)).map(|_| StorageLine::new()).collect();
-    let board = Manual::default();
+    let host = Manual::default();
     let attach = |storage| {
         // SAFETY: the memory is long enough, aligned, and reached through the participant only.
         let memory = unsafe { Memory::whole(base, plan, MASTER) }.unwrap();
-        Participant::attach(Setup::new(plan, MASTER, &board, memory, storage))
+        Participant::attach(Setup::new(plan, MASTER, &host, memory, storage))
     };
     for _ in 0..3 {
         let participant = attach(&storage).unwrap();

@@ -1,7 +1,7 @@
 //! SMEM channels in mapped memory.
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, SharedSegment};
+use musubi_core::channel::{Attachment, Deadline, SharedSegment};
 
 use crate::world::{MASTER, OTHER, REMOTE, TWO_MASTERS, World, kill};
 

@@ -1,7 +1,7 @@
-//! Participants that stand still for a while, and boards with clocks of their own.
+//! Participants that stand still for a while, and hosts with clocks of their own.
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
 
 use crate::world::{
     BLOCKS, DOWN, HEARTBEAT_NS, MASTER, REMOTE, STALLED_NS, World, kill, receiving, send, sending, take,

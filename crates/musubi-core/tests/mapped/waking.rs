@@ -1,4 +1,4 @@
-//! Boards of threads that sleep: no wake-up is lost, whoever waits and however.
+//! Hosts of threads that sleep: no wake-up is lost, whoever waits and however.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -6,20 +6,20 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
-use musubi_core::mapped::{Board, Participant};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
+use musubi_core::mapped::{Host, Participant};
 use musubi_core::port::Coherence;
 
 use crate::world::{DOWN, MASTER, REMOTE, UP, World, receiving, send, sending, take};
 
-/// The rings of all boards, as interrupts that stay pending until they are taken.
+/// The rings of all hosts, as interrupts that stay pending until they are taken.
 #[derive(Debug, Default)]
 pub struct Lines {
     pending: [Mutex<bool>; 3],
     raised: [Condvar; 3],
 }
 
-/// A board whose thread sleeps until its line is raised. Taking the interrupt is done by whoever sleeps, as WFI with
+/// A host whose thread sleeps until its line is raised. Taking the interrupt is done by whoever sleeps, as WFI with
 /// masked interrupts does it: `on_ring` is the handler.
 #[derive(Debug)]
 pub struct Real {
@@ -30,8 +30,8 @@ pub struct Real {
     pub rests: AtomicU32,
 }
 
-/// Boards that look again and again.
-pub fn boards() -> [Real; 3] {
+/// Hosts that look again and again.
+pub fn hosts() -> [Real; 3] {
     boards_that(false)
 }
 
@@ -48,7 +48,7 @@ fn boards_that(sleeps: bool) -> [Real; 3] {
 
 impl Coherence for Real {}
 
-impl Board for Real {
+impl Host for Real {
     fn now_ns(&self) -> u64 {
         self.begin.elapsed().as_nanos() as u64
     }
@@ -118,11 +118,11 @@ fn two_that_sleep_wake_each_other() {
         scope.spawn(move || ping(&remote, false));
         ping(&master, true);
     });
-    assert!(world.boards[0].rests.load(Ordering::Relaxed) > 0, "they did sleep");
+    assert!(world.hosts[0].rests.load(Ordering::Relaxed) > 0, "they did sleep");
     println!("{} ns a round trip", begin.elapsed().as_nanos() / u128::from(MESSAGES));
 }
 
-/// An executor for one future that sleeps on its board.
+/// An executor for one future that sleeps on its host.
 struct Unpark(thread::Thread, AtomicU32);
 
 impl Wake for Unpark {
@@ -137,7 +137,7 @@ impl Wake for Unpark {
 fn a_ring_wakes_futures_through_the_handler() {
     let world: World<Real> = World::with(2, boards_that(true));
     let (master, remote) = (world.setup(MASTER, 0), world.setup(REMOTE, 0));
-    let lines = Arc::clone(&world.boards[1].lines);
+    let lines = Arc::clone(&world.hosts[1].lines);
     let stop = AtomicU32::new(0);
     thread::scope(|scope| {
         // The Remote's doorbell handler.
@@ -194,7 +194,7 @@ fn a_board_that_cannot_be_woken_is_never_rung_for_a_message() {
     let (master, remote) = (world.attach(MASTER), world.attach(REMOTE));
     let (tx, rx) = (sending(&master, DOWN), receiving(&remote, DOWN));
     assert!(tx.usage().connected && rx.usage().connected);
-    let rung = || world.boards[0].rung[1].load(Ordering::Relaxed);
+    let rung = || world.hosts[0].rung[1].load(Ordering::Relaxed);
     let before = rung();
     assert!(rx.wait(Deadline::At(remote.now_ns() + 300_000)).is_err());
     assert!(send(&tx, 1));

@@ -1,10 +1,10 @@
-//! A memory, private storages for many incarnations, and boards whose time the test moves.
+//! A memory, private storages for many incarnations, and hosts whose time the test moves.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
 use musubi_core::layout::{self, root};
-use musubi_core::mapped::{Board, Memory, Participant, ReceivingEnd, SendingEnd, Setup, StorageLine, storage_lines};
+use musubi_core::mapped::{Host, Memory, Participant, ReceivingEnd, SendingEnd, Setup, StorageLine, storage_lines};
 use musubi_core::plan::{
     Domain, Fifo, FilterRule, Liveness, LockKind, OnRestart, Plan, PortKind, Regulation, Role, Smem, Trust,
 };
@@ -68,7 +68,7 @@ pub static TWO_MASTERS: Plan<'static> = Plan {
     liveness: Liveness { heartbeat_ns: HEARTBEAT_NS, stalled_ns: STALLED_NS },
 };
 
-/// A board whose clock goes on only when somebody rests, or the test says so.
+/// A host whose clock goes on only when somebody rests, or the test says so.
 #[derive(Debug, Default)]
 pub struct Manual {
     now_ns: AtomicU64,
@@ -83,7 +83,7 @@ impl Manual {
 
 impl Coherence for Manual {}
 
-impl Board for Manual {
+impl Host for Manual {
     fn now_ns(&self) -> u64 {
         self.now_ns.load(Ordering::Relaxed)
     }
@@ -105,13 +105,13 @@ pub type Peer<'w> = Participant<'w, Manual>;
 pub type Sending<'w> = SendingEnd<'w, Manual>;
 pub type Receiving<'w> = ReceivingEnd<'w, Manual>;
 
-/// One memory and its boards.
+/// One memory and its hosts.
 pub struct World<B = Manual> {
     plan: &'static Plan<'static>,
     words: Vec<AtomicU32>,
     storages: Vec<Vec<StorageLine>>,
     taken: AtomicUsize,
-    pub boards: [B; 3],
+    pub hosts: [B; 3],
     pub first_epoch: u32,
 }
 
@@ -127,16 +127,16 @@ impl World<Manual> {
 
     /// Time passes for everybody.
     pub fn advance(&self, ns: u64) {
-        self.boards.iter().for_each(|board| board.advance(ns));
+        self.hosts.iter().for_each(|host| host.advance(ns));
     }
 }
 
-impl<B: Board> World<B> {
-    pub fn with(incarnations: usize, boards: [B; 3]) -> World<B> {
-        World::of(&PLAN, incarnations, boards)
+impl<B: Host> World<B> {
+    pub fn with(incarnations: usize, hosts: [B; 3]) -> World<B> {
+        World::of(&PLAN, incarnations, hosts)
     }
 
-    pub fn of(plan: &'static Plan<'static>, incarnations: usize, boards: [B; 3]) -> World<B> {
+    pub fn of(plan: &'static Plan<'static>, incarnations: usize, hosts: [B; 3]) -> World<B> {
         // One page more, so that the first address can be that of a page.
         let pages = layout::mapped_bytes(plan).unwrap() / 4096 + 1;
         // Cold memory holds anything.
@@ -148,7 +148,7 @@ impl<B: Board> World<B> {
             words: (0..pages as u32 * 1024).map(word).collect(),
             storages: (0..incarnations).map(|_| storage()).collect(),
             taken: AtomicUsize::new(0),
-            boards,
+            hosts,
             first_epoch: 1,
         }
     }
@@ -159,8 +159,8 @@ impl<B: Board> World<B> {
         // through atomics only; a test attaches a participant again only after it has let go of the former.
         let memory = unsafe { Memory::whole(base.cast_mut().cast(), self.plan, participant) }.unwrap();
         let storage = &self.storages[self.taken.fetch_add(1, Ordering::Relaxed)];
-        let board = &self.boards[usize::from(participant)];
-        let setup = Setup::new(self.plan, participant, board, memory, storage);
+        let host = &self.hosts[usize::from(participant)];
+        let setup = Setup::new(self.plan, participant, host, memory, storage);
         Participant::attach(Setup { first_epoch: self.first_epoch, release_wait_ns, ..setup }).unwrap()
     }
 
@@ -185,7 +185,7 @@ impl<B: Board> World<B> {
 }
 
 /// Sends a number and tells the receiver, if a block is free.
-pub fn send<B: Board>(end: &SendingEnd<'_, B>, number: u32) -> bool {
+pub fn send<B: Host>(end: &SendingEnd<'_, B>, number: u32) -> bool {
     let Ok(mut loan) = end.allocate(Deadline::Poll) else { return false };
     loan[..4].copy_from_slice(&number.to_le_bytes());
     assert!(end.enqueue(loan, 4).is_ok());
@@ -194,7 +194,7 @@ pub fn send<B: Board>(end: &SendingEnd<'_, B>, number: u32) -> bool {
 }
 
 /// Takes the next number, and frees its block unless it is to be kept.
-pub fn take<B: Board>(end: &ReceivingEnd<'_, B>, keep: bool) -> Option<u32> {
+pub fn take<B: Host>(end: &ReceivingEnd<'_, B>, keep: bool) -> Option<u32> {
     let received = end.dequeue().ok()?;
     let mut bytes = [0; 4];
     assert_eq!(received.copy_to(0, &mut bytes), 4);
@@ -203,17 +203,17 @@ pub fn take<B: Board>(end: &ReceivingEnd<'_, B>, keep: bool) -> Option<u32> {
 }
 
 /// Dies without a word.
-pub fn kill<T>(participant: Participant<'_, impl Board>, ends: T) {
+pub fn kill<T>(participant: Participant<'_, impl Host>, ends: T) {
     std::mem::forget(participant);
     std::mem::forget(ends);
 }
 
 /// Opens the sending end of a channel.
-pub fn sending<'w, B: Board>(participant: &Participant<'w, B>, fifo: u16) -> SendingEnd<'w, B> {
+pub fn sending<'w, B: Host>(participant: &Participant<'w, B>, fifo: u16) -> SendingEnd<'w, B> {
     participant.open_sending(fifo).unwrap()
 }
 
 /// Opens the receiving end of a channel.
-pub fn receiving<'w, B: Board>(participant: &Participant<'w, B>, fifo: u16) -> ReceivingEnd<'w, B> {
+pub fn receiving<'w, B: Host>(participant: &Participant<'w, B>, fifo: u16) -> ReceivingEnd<'w, B> {
     participant.open_receiving(fifo).unwrap()
 }

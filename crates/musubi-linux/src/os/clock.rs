@@ -51,22 +51,22 @@ pub enum Deadline {
     Forever,
 }
 
-impl From<musubi_core::endpoint::Deadline> for Deadline {
-    fn from(deadline: musubi_core::endpoint::Deadline) -> Deadline {
+impl From<musubi_core::channel::Deadline> for Deadline {
+    fn from(deadline: musubi_core::channel::Deadline) -> Deadline {
         match deadline {
-            musubi_core::endpoint::Deadline::Poll => Deadline::Poll,
-            musubi_core::endpoint::Deadline::At(ns) => Deadline::At(ns),
-            musubi_core::endpoint::Deadline::Forever => Deadline::Forever,
+            musubi_core::channel::Deadline::Poll => Deadline::Poll,
+            musubi_core::channel::Deadline::At(ns) => Deadline::At(ns),
+            musubi_core::channel::Deadline::Forever => Deadline::Forever,
         }
     }
 }
 
-impl From<Deadline> for musubi_core::endpoint::Deadline {
+impl From<Deadline> for musubi_core::channel::Deadline {
     fn from(deadline: Deadline) -> Self {
         match deadline {
-            Deadline::Poll => musubi_core::endpoint::Deadline::Poll,
-            Deadline::At(ns) => musubi_core::endpoint::Deadline::At(ns),
-            Deadline::Forever => musubi_core::endpoint::Deadline::Forever,
+            Deadline::Poll => musubi_core::channel::Deadline::Poll,
+            Deadline::At(ns) => musubi_core::channel::Deadline::At(ns),
+            Deadline::Forever => musubi_core::channel::Deadline::Forever,
         }
     }
 }

@@ -13,7 +13,7 @@ use musubi_core::mapped;
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::OwnedFd;
 
-use super::Board;
+use super::ProcessHost;
 use crate::error::{Error, Tried};
 use crate::os::clock::{Deadline, now_ns};
 use crate::os::forks::Kept;
@@ -33,21 +33,21 @@ const fn pause_ns(heartbeat_ns: u64) -> u64 {
 #[derive(Debug)]
 pub(super) struct Attendant {
     stop: Arc<OwnedFd>,
-    pulse: mapped::Pulse<'static, Board>,
+    pulse: mapped::Pulse<'static, ProcessHost>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Attendant {
     /// Starts it for a participant and the slot that it has.
     pub(super) fn start(
-        board: &'static Board,
-        participant: &mapped::Participant<'static, Board>,
+        host: &'static ProcessHost,
+        participant: &mapped::Participant<'static, ProcessHost>,
         slot: Kept,
     ) -> Result<Attendant, Error> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).tried("creating an event descriptor")?);
         let (told, pulse) = (Arc::clone(&stop), participant.pulse());
         let run = move || {
-            attend(board, &pulse, &told);
+            attend(host, &pulse, &told);
             drop(slot);
         };
         let thread = std::thread::Builder::new().name("musubi-attendant".into()).spawn(run);
@@ -69,15 +69,15 @@ impl Drop for Attendant {
     }
 }
 
-fn attend(board: &Board, pulse: &mapped::Pulse<'static, Board>, told: &OwnedFd) {
-    let pause_ns = pause_ns(board.plan().liveness.heartbeat_ns);
+fn attend(host: &ProcessHost, pulse: &mapped::Pulse<'static, ProcessHost>, told: &OwnedFd) {
+    let pause_ns = pause_ns(host.plan().liveness.heartbeat_ns);
     let mut beat_ns = now_ns();
     while pulse.is_attached() && !is_told(told) {
-        let woken = board.device().wait(told.as_fd(), Deadline::At(beat_ns));
+        let woken = host.device().wait(told.as_fd(), Deadline::At(beat_ns));
         match woken {
             Ok(true) => {
                 pulse.wake();
-                board.rung();
+                host.rung();
             }
             Ok(false) => (),
             // The device is gone; the threads find that nothing comes any more.

@@ -6,7 +6,7 @@
 //! what it has written, which its successor and its peers know how to use.
 //!
 //! How it works: [`musubi_core::mapped`] is the port's logic, the same that runs on the other cores. Here are the parts
-//! that Linux brings: [`Device`] finds and maps the memory, takes interrupts and rings; `board` lets threads sleep;
+//! that Linux brings: [`Device`] finds and maps the memory, takes interrupts and rings; `host` lets threads sleep;
 //! [`Participant`] claims a slot by binding its name, as processes among themselves do, and has one thread, the
 //! attendant, that waits for the interrupt and keeps the heartbeat.
 //!
@@ -15,14 +15,14 @@
 //! through /dev/mem, which lets a process write everything and has no interrupts.
 
 mod attendant;
-mod board;
 mod device;
+mod host;
 mod observer;
 mod participant;
 mod twin;
 
-pub use board::{Board, POLL_NS};
 pub use device::Device;
+pub use host::{POLL_NS, ProcessHost};
 pub use observer::Observer;
 pub use participant::{Options, Participant};
 pub use twin::Twin;

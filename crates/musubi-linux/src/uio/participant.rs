@@ -4,7 +4,7 @@
 //! lost its slot at once; its successor is another incarnation. One that leaves has the slot until its last end is dropped.
 //!
 //! How it works: the slot's name is bound first, so of two processes one is refused. The private memory of the port's
-//! logic, the mapping and the board live as long as the process: handles of channels may outlive the participant.
+//! logic, the mapping and the host live as long as the process: handles of channels may outlive the participant.
 
 use std::ops::Deref;
 
@@ -12,7 +12,7 @@ use musubi_core::mapped::{self, Memory, Setup, StorageLine, storage_lines};
 use musubi_core::plan::{Plan, PortKind};
 
 use super::attendant::Attendant;
-use super::{Board, Device};
+use super::{Device, ProcessHost};
 use crate::error::Error;
 use crate::os::clock::Deadline;
 use crate::os::mapping::Mapping;
@@ -45,12 +45,12 @@ impl Options {
     }
 }
 
-/// A process's place in a system; dereferences to the port's logic, whose [`musubi_core::endpoint::Attachment`]
+/// A process's place in a system; dereferences to the port's logic, whose [`musubi_core::channel::Attachment`]
 /// interfaces use.
 #[derive(Debug)]
 pub struct Participant {
     // Dropped in this order.
-    mapped: mapped::Participant<'static, Board>,
+    mapped: mapped::Participant<'static, ProcessHost>,
     mapping: &'static Mapping,
     _attendant: Attendant,
 }
@@ -72,15 +72,15 @@ impl Participant {
             None => Device::open(plan, domain)?,
         };
         let mapping: &'static Mapping = Box::leak(Box::new(device.map(plan, number)?));
-        let board: &'static Board = Box::leak(Box::new(Board::new(plan, device)));
+        let host: &'static ProcessHost = Box::leak(Box::new(ProcessHost::new(plan, device)));
         // SAFETY: the mapping lives as long as the process and is as long as the plan says, which `Device::open` checks;
         // the slot's name is ours, so nobody else writes the slot, and there are no references into the mapping.
         let memory = unsafe { Memory::whole(mapping.address(), plan, number) }.ok_or(Error::Plan)?;
-        let lines = storage_lines::<Board>(plan, domain);
+        let lines = storage_lines::<ProcessHost>(plan, domain);
         let storage: &'static [StorageLine] = Vec::leak((0..lines).map(|_| StorageLine::new()).collect());
-        let setup = Setup { first_epoch: new_epoch(), ..Setup::new(plan, number, board, memory, storage) };
+        let setup = Setup { first_epoch: new_epoch(), ..Setup::new(plan, number, host, memory, storage) };
         let mapped = mapped::Participant::attach(setup).map_err(|_| Error::Plan)?;
-        let attendant = Attendant::start(board, &mapped, slot)?;
+        let attendant = Attendant::start(host, &mapped, slot)?;
         Ok(Participant { mapped, mapping, _attendant: attendant })
     }
 
@@ -96,7 +96,7 @@ impl Participant {
 }
 
 impl Deref for Participant {
-    type Target = mapped::Participant<'static, Board>;
+    type Target = mapped::Participant<'static, ProcessHost>;
 
     fn deref(&self) -> &Self::Target {
         &self.mapped

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::channel::{Deadline, ReceivingEnd, SendingEnd};
 use musubi_core::plan::*;
 use musubi_linux::{Options, Participant};
 

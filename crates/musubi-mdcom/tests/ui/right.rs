@@ -1,5 +1,5 @@
 //! The right way, so that the others fail for their one mistake only.
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::{Bytes, Mdcom, Receiver, Sender, Shared, Wait};
 
 fn send<A: Attachment>(sender: &mut Sender<'_, A, Bytes>) {

@@ -1,5 +1,5 @@
 //! A block is enqueued twice.
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::{Bytes, Sender, Wait};
 
 fn wrong<A: Attachment>(sender: &Sender<'_, A, Bytes>) {

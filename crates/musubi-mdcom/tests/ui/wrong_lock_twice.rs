@@ -1,5 +1,5 @@
 //! The lock is taken while it is held.
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::{Shared, Wait};
 
 fn wrong<A: Attachment>(shared: &mut Shared<'_, A, u64>) {

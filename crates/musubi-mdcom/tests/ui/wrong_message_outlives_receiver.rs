@@ -1,5 +1,5 @@
 //! A received message outlives its channel.
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::Receiver;
 
 fn wrong<A: Attachment>(receiver: Receiver<'_, A, u64>) {

@@ -1,5 +1,5 @@
 //! A type with a pointer in it is sent to another process.
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::Mdcom;
 
 fn wrong<A: Attachment>(mdcom: Mdcom<'_, A>) {

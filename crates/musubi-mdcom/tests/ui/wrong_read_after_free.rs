@@ -1,5 +1,5 @@
 //! A message is read after its block was given back.
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::Receiver;
 
 fn wrong<A: Attachment>(receiver: &Receiver<'_, A, u64>) {

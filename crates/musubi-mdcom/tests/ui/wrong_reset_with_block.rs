@@ -1,5 +1,5 @@
 //! A channel is initialised again while a block is in hand.
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::{Sender, Wait};
 
 fn wrong<A: Attachment>(mut sender: Sender<'_, A, u64>) {

@@ -1,5 +1,5 @@
 //! A channel is initialised again while a message is in hand.
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::Receiver;
 
 fn wrong<A: Attachment>(mut receiver: Receiver<'_, A, u64>) {

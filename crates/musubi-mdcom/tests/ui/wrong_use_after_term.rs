@@ -1,5 +1,5 @@
 //! A channel is used after its attachment has ended.
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::{Mdcom, Wait};
 
 fn wrong<A: Attachment>(attachment: A)

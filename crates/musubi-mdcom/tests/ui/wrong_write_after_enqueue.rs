@@ -1,5 +1,5 @@
 //! A block is written after it was sent.
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::{Sender, Wait};
 
 fn wrong<A: Attachment>(sender: &Sender<'_, A, u64>) {

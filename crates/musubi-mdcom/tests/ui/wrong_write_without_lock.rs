@@ -1,5 +1,5 @@
 //! Shared memory is written without the lock.
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::Shared;
 
 fn wrong<A: Attachment>(shared: &mut Shared<'_, A, u64>) {

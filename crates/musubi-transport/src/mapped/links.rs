@@ -9,7 +9,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use musubi_core::lane::{Meeting, Payload as Placed, RECORD_BYTES_MAX, Turn};
-use musubi_core::mapped::Board;
+use musubi_core::mapped::Host;
 
 use crate::engine::Engine;
 use crate::frame::Header;
@@ -35,7 +35,7 @@ pub struct Refusals {
 /// The links of one node.
 #[derive(Debug)]
 pub struct MappedLinks<B: 'static> {
-    board: &'static B,
+    host: &'static B,
     pairs: Vec<Pair>,
     block_bytes: usize,
     reports: VecDeque<Report<NoBlock>>,
@@ -61,9 +61,9 @@ struct Pair {
     is_unflushed: bool,
 }
 
-impl<B: Board> MappedLinks<B> {
+impl<B: Host> MappedLinks<B> {
     pub(super) fn new(
-        board: &'static B,
+        host: &'static B,
         meetings: impl Iterator<Item = Meeting<'static>>,
         nodes: &[NodeId],
         block_bytes: u32,
@@ -75,7 +75,7 @@ impl<B: Board> MappedLinks<B> {
             Some(Pair { node, place, meeting, wanted, has_ended, is_blocked: false, is_unflushed: false })
         });
         let mut links = MappedLinks {
-            board,
+            host,
             pairs: pairs.collect(),
             block_bytes: block_bytes as usize,
             reports: VecDeque::new(),
@@ -84,7 +84,7 @@ impl<B: Board> MappedLinks<B> {
             data: Box::new([0; RECORD_BYTES_MAX]),
             refusals: Refusals::default(),
         };
-        links.pairs.iter_mut().for_each(|pair| pair.ring(board));
+        links.pairs.iter_mut().for_each(|pair| pair.ring(host));
         links
     }
 
@@ -121,9 +121,9 @@ impl<B: Board> MappedLinks<B> {
         let pair = &mut self.pairs[index];
         match pair.meeting.turn() {
             Turn::Nothing => (),
-            Turn::Said => pair.ring(self.board),
+            Turn::Said => pair.ring(self.host),
             Turn::Linked { incarnation } => {
-                pair.ring(self.board);
+                pair.ring(self.host);
                 return Some(Report::Up { peer: pair.node, incarnation });
             }
             Turn::Ended { gone } => {
@@ -159,7 +159,7 @@ impl<B: Board> MappedLinks<B> {
             Err(_) => Err(Error::General),
         };
         if rings {
-            pair.ring(self.board);
+            pair.ring(self.host);
         }
         let peer = pair.node;
         match payload {
@@ -197,7 +197,7 @@ impl<B: Board> MappedLinks<B> {
         let pair = &mut self.pairs[index];
         (pair.has_ended, pair.is_blocked, pair.is_unflushed) = (false, false, false);
         pair.meeting.part();
-        pair.ring(self.board);
+        pair.ring(self.host);
         if pair.wanted {
             self.absent_due_ns = 0;
         }
@@ -218,10 +218,10 @@ impl<B: Board> MappedLinks<B> {
 
     /// Rings those who sleep on what was sent.
     pub(super) fn flush(&mut self) {
-        let board = self.board;
+        let host = self.host;
         for pair in self.pairs.iter_mut().filter(|pair| pair.is_unflushed) {
             pair.is_unflushed = false;
-            pair.ring_if_due(board);
+            pair.ring_if_due(host);
         }
     }
 
@@ -230,7 +230,7 @@ impl<B: Board> MappedLinks<B> {
         let mut found = !self.reports.is_empty();
         for pair in &mut self.pairs {
             pair.is_unflushed = false;
-            pair.ring_if_due(self.board);
+            pair.ring_if_due(self.host);
             let is_blocked = pair.is_blocked;
             if let Some((link, _)) = pair.meeting.link() {
                 // A fault is found again, and reported, by the next look.
@@ -260,25 +260,25 @@ impl<B: Board> MappedLinks<B> {
         self.flush();
         for pair in &mut self.pairs {
             pair.meeting.leave();
-            pair.ring(self.board);
+            pair.ring(self.host);
         }
         self.reports.clear();
     }
 }
 
 impl Pair {
-    fn ring(&self, board: &impl Board) {
-        board.ring(self.place);
+    fn ring(&self, host: &impl Host) {
+        host.ring(self.place);
     }
 
-    fn ring_if_due(&mut self, board: &impl Board) {
+    fn ring_if_due(&mut self, host: &impl Host) {
         if self.meeting.link().is_some_and(|(link, _)| link.must_ring()) {
-            self.ring(board);
+            self.ring(host);
         }
     }
 }
 
-impl<B: Board> Links for MappedLinks<B> {
+impl<B: Host> Links for MappedLinks<B> {
     type Block = NoBlock;
 
     fn send(&mut self, peer: NodeId, header: &Header, payload: &[u8]) -> Sent {
@@ -310,14 +310,14 @@ impl<B: Board> Links for MappedLinks<B> {
     }
 }
 
-impl<B: Board> Ways for MappedLinks<B> {
+impl<B: Host> Ways for MappedLinks<B> {
     fn now_ns(&mut self) -> u64 {
-        self.board.now_ns()
+        self.host.now_ns()
     }
 
     fn take_in(&mut self, engine: &mut Engine<NoBlock>) {
         for _ in 0..ARRIVED_MAX {
-            let now_ns = self.board.now_ns();
+            let now_ns = self.host.now_ns();
             let Some(report) = self.next_report(now_ns) else { return };
             engine.report(now_ns, report, self);
         }

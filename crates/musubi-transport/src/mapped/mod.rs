@@ -8,7 +8,7 @@
 //! How it works: a [`Table`] says which nodes there are and how large the links are; each program has the same. A [`Node`] has
 //! one engine and, through [`musubi_core::lane::Meeting`]s, a link with every other node of the table that is there. There is
 //! no thread and no leader: a call that waits looks at the links itself, for [`Options::looks`] rounds; then it lets its
-//! [`Board`](musubi_core::mapped::Board) rest (WFI, an RTOS's sleep, a poll) until somebody rings, or for 10 ms at most.
+//! [`Host`](musubi_core::mapped::Host) rest (WFI, an RTOS's sleep, a poll) until somebody rings, or for 10 ms at most.
 //!
 //! What it does not do: answer peers while nobody calls; a program that computes for long calls [`Node::serve`] now and then.
 //! Serve several tasks at once: a node is one task's, and a call of another one waits until the first has returned. Notice
@@ -20,6 +20,6 @@ mod node;
 mod table;
 
 pub use links::{MappedLinks, Refusals};
-pub use musubi_core::endpoint::Deadline;
+pub use musubi_core::channel::Deadline;
 pub use node::{Node, Options};
 pub use table::Table;

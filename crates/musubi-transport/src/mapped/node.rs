@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::task::Waker;
 
 use musubi_core::lane::Region;
-use musubi_core::mapped::{Board, Guard, Latch};
+use musubi_core::mapped::{Guard, Host, Latch};
 
 use super::links::MappedLinks;
 use super::{Deadline, Table};
@@ -23,7 +23,7 @@ const ARRIVALS_MAX: u32 = 16;
 /// How a node behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Rounds that a waiting call looks at the links before it lets the board rest.
+    /// Rounds that a waiting call looks at the links before it lets the host rest.
     pub looks: u32,
 }
 
@@ -35,14 +35,14 @@ impl Default for Options {
 
 /// A running node; clones are handles of the same one. The last handle that is dropped ends it.
 #[derive(Debug)]
-pub struct Node<B: Board + Sync + 'static> {
+pub struct Node<B: Host + Sync + 'static> {
     shared: Arc<Shared<B>>,
 }
 
 #[derive(Debug)]
-struct Shared<B: Board + 'static> {
+struct Shared<B: Host + 'static> {
     me: NodeId,
-    board: &'static B,
+    host: &'static B,
     options: Options,
     state: Latch<State<B>>,
 }
@@ -57,7 +57,7 @@ struct State<B: 'static> {
     has_finished: bool,
 }
 
-impl<B: Board> State<B> {
+impl<B: Host> State<B> {
     /// Takes in what the links have and does what is due; gives when something is due again.
     fn round(&mut self) -> u64 {
         self.links.take_in(&mut self.engine);
@@ -85,7 +85,7 @@ impl<B: Board> State<B> {
     }
 }
 
-impl<B: Board + Sync + 'static> Node<B> {
+impl<B: Host + Sync + 'static> Node<B> {
     /// Starts the node at the region's place of the table. Its former incarnation, if there was one, is over by that.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl<B: Board + Sync + 'static> Node<B> {
     pub fn start(
         table: Table<'_>,
         region: Region<'static>,
-        board: &'static B,
+        host: &'static B,
         options: Options,
     ) -> Result<Node<B>, Error> {
         table.check(&region)?;
@@ -102,14 +102,14 @@ impl<B: Board + Sync + 'static> Node<B> {
         let row = region.begin(&numbers, table.hash());
         let mut engine = Engine::new(me, row.incarnation());
         engine.limit_payload(table.shape.block_bytes);
-        let links = MappedLinks::new(board, row, table.nodes, table.shape.block_bytes);
+        let links = MappedLinks::new(host, row, table.nodes, table.shape.block_bytes);
         let state = State { engine, links, wakers: Wakers::default(), told: 0, has_finished: false };
-        Ok(Node { shared: Arc::new(Shared { me, board, options, state: Latch::new(state) }) })
+        Ok(Node { shared: Arc::new(Shared { me, host, options, state: Latch::new(state) }) })
     }
 
     /// Nanoseconds of the clock that deadlines are on.
     pub fn now_ns(&self) -> u64 {
-        self.shared.board.now_ns()
+        self.shared.host.now_ns()
     }
 
     /// The instant so far from now.
@@ -130,7 +130,7 @@ impl<B: Board + Sync + 'static> Node<B> {
     }
 
     fn enter(&self) -> Result<Guard<'_, State<B>>, Error> {
-        let state = self.shared.state.lock(self.shared.board);
+        let state = self.shared.state.lock(self.shared.host);
         if state.has_finished { Err(Error::NodeNotInitialized) } else { Ok(state) }
     }
 
@@ -179,12 +179,12 @@ impl<B: Board + Sync + 'static> Node<B> {
     }
 
     fn rest(&self, state: &mut State<B>, until_ns: u64) {
-        let board = self.shared.board;
-        let until_ns = until_ns.min(board.now_ns().saturating_add(REST_NS_MAX));
-        let announces = board.can_be_woken();
+        let host = self.shared.host;
+        let until_ns = until_ns.min(host.now_ns().saturating_add(REST_NS_MAX));
+        let announces = host.can_be_woken();
         if !(announces && state.links.prepare_sleep()) {
             let links = &state.links;
-            board.rest(until_ns, &|| !links.has_news());
+            host.rest(until_ns, &|| !links.has_news());
         }
         if announces {
             state.links.finish_sleep();
@@ -192,7 +192,7 @@ impl<B: Board + Sync + 'static> Node<B> {
     }
 }
 
-impl<B: Board + Sync + 'static> Running for Node<B> {
+impl<B: Host + Sync + 'static> Running for Node<B> {
     type Block = NoBlock;
     type Ways = MappedLinks<B>;
     type Deadline = Deadline;
@@ -266,13 +266,13 @@ impl<B: Board + Sync + 'static> Running for Node<B> {
     }
 }
 
-impl<B: Board + Sync + 'static> Clone for Node<B> {
+impl<B: Host + Sync + 'static> Clone for Node<B> {
     fn clone(&self) -> Node<B> {
         Node { shared: Arc::clone(&self.shared) }
     }
 }
 
-impl<B: Board + 'static> Drop for Shared<B> {
+impl<B: Host + 'static> Drop for Shared<B> {
     fn drop(&mut self) {
         // Nobody else has it any more.
         if let Some(mut state) = self.state.try_lock()

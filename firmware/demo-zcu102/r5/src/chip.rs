@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use musubi_core::mapped::{Memory, Participant, Pulse, Setup, StorageLine, storage_lines};
 use musubi_core::plan::Doorbell;
-use musubi_freertos::{OnBoard, TaskBoard, on_ring};
+use musubi_freertos::{OnBoard, TaskHost, on_ring};
 use musubi_metal::board::zcu102_r5::{GIC, Zcu102R5};
 use musubi_metal::registers::{Registers, Window, before_device};
 use zcu102_demo::system::{PLAN, domain, doorbell};
@@ -22,10 +22,10 @@ const MASTER: u16 = 0;
 const PAGE_BYTES: usize = 0x1000;
 
 /// Private memory of the participant. Writer: the participant.
-static STORAGE: [StorageLine; storage_lines::<TaskBoard>(&PLAN, domain::R5)] =
-    [const { StorageLine::new() }; storage_lines::<TaskBoard>(&PLAN, domain::R5)];
+static STORAGE: [StorageLine; storage_lines::<TaskHost>(&PLAN, domain::R5)] =
+    [const { StorageLine::new() }; storage_lines::<TaskHost>(&PLAN, domain::R5)];
 /// What the doorbell's handler wakes. Writer: [`listen`], once.
-static PULSE: AtomicPtr<Pulse<'static, TaskBoard>> = AtomicPtr::new(null_mut());
+static PULSE: AtomicPtr<Pulse<'static, TaskHost>> = AtomicPtr::new(null_mut());
 
 unsafe extern "C" {
     /// Where the shared memory begins: the generated linker script says so.
@@ -35,13 +35,13 @@ unsafe extern "C" {
 /// FreeRTOS's machine.
 pub static MACHINE: OnBoard<Zcu102R5> = OnBoard::new();
 /// The board of the participant: its threads are tasks.
-static BOARD: TaskBoard = TaskBoard { machine: &MACHINE, has_common_clock: false, ring };
+static BOARD: TaskHost = TaskHost { machine: &MACHINE, has_common_clock: false, ring };
 
 /// Attaches the Master.
 ///
 /// # Errors
 /// What the port says of the plan, which was checked when it was generated.
-pub fn attach() -> Result<Participant<'static, TaskBoard>, musubi_core::Error> {
+pub fn attach() -> Result<Participant<'static, TaskHost>, musubi_core::Error> {
     // SAFETY: the description places the system there, in memory that the devicetree keeps Linux from using; the region
     // is mapped uncached by the board, this image has one participant, and nothing else here refers to it.
     let memory = unsafe { Memory::whole((&raw const __musubi_map).cast_mut(), &PLAN, MASTER) };
@@ -50,7 +50,7 @@ pub fn attach() -> Result<Participant<'static, TaskBoard>, musubi_core::Error> {
 }
 
 /// Lets Linux's rings interrupt us, if anything can, and wake the participant.
-pub fn listen(pulse: &'static mut Pulse<'static, TaskBoard>) {
+pub fn listen(pulse: &'static mut Pulse<'static, TaskHost>) {
     PULSE.store(pulse, Ordering::Release);
     on_ring(rung);
     if MACHINE.is_interrupted() {

@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use musubi_core::mapped::Participant;
 use musubi_freertos::task::TICK_NS;
-use musubi_freertos::{Task, TaskBoard, sleep, task};
+use musubi_freertos::{Task, TaskHost, sleep, task};
 use musubi_mdcom::Wait;
 use musubi_metal::board::Board;
 use musubi_metal::board::zcu102_r5::Zcu102R5;
@@ -49,7 +49,7 @@ static DUE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// What the tasks share.
 struct Master {
-    participant: Participant<'static, TaskBoard>,
+    participant: Participant<'static, TaskHost>,
     wishes: Wishes,
 }
 
@@ -99,7 +99,7 @@ fn last_tick_ns() -> u64 {
     last_ns
 }
 
-fn run(mut control: Control<'_, Participant<'_, TaskBoard>>, participant: &Participant<'_, TaskBoard>) -> ! {
+fn run(mut control: Control<'_, Participant<'_, TaskHost>>, participant: &Participant<'_, TaskHost>) -> ! {
     for period in 0u64.. {
         DUE_NS.store(control.due_ns(), Ordering::Relaxed);
         while Zcu102R5::now_ns() + AFTER_TICK_NS * 2 < control.due_ns() {

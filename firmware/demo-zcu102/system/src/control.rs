@@ -10,7 +10,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use musubi_core::Error;
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::{Mdcom, OpenError, Sender, Shared, Wait};
 
 use crate::{PARAMETERS, Parameters, TELEMETRY, Telemetry};

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 
 use blake3::Hasher;
 use musubi_core::Error;
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_mdcom::zerocopy::{FromZeros, IntoBytes};
 use musubi_mdcom::{Bytes, Mdcom, Message, OpenError, Receiver, Sender, Wait};
 
@@ -119,7 +119,7 @@ fn enter(account: &mut Answer, header: &StreamHeader) -> Option<Answer> {
 }
 
 /// Digests what follows the header; gives how many bytes that were.
-fn digest<E: musubi_core::endpoint::ReceivingEnd>(
+fn digest<E: musubi_core::channel::ReceivingEnd>(
     message: &Message<'_, E, Bytes>,
     hasher: &mut Hasher,
     piece: &mut [u8; PIECE_BYTES],

@@ -9,23 +9,23 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use musubi::mdcom::metal::{Ends, Node, install};
 use musubi::mdcom::status::Status;
 use musubi_core::mapped::{Participant, Pulse, Setup, StorageLine, storage_lines};
-use musubi_freertos::{CTasks, OnBoard, Task, TaskBoard, on_ring, task};
+use musubi_freertos::{CTasks, OnBoard, Task, TaskHost, on_ring, task};
 use musubi_metal::board::zcu102_r5::Zcu102R5;
 use musubi_metal::{image, println};
 use zcu102_r5_side::{DOMAIN, PARTICIPANT, PLAN, listen, memory, ring};
 
 image! { Cpu: Zcu102R5, 1, main }
 
-type Here = Participant<'static, TaskBoard>;
+type Here = Participant<'static, TaskHost>;
 
 static MACHINE: OnBoard<Zcu102R5> = OnBoard::new();
-static BOARD: TaskBoard = TaskBoard { machine: &MACHINE, has_common_clock: false, ring };
+static BOARD: TaskHost = TaskHost { machine: &MACHINE, has_common_clock: false, ring };
 static TASKS: CTasks = CTasks { machine: &MACHINE, attach };
 static ENDS: Ends<Here, { PLAN.fifos.len() }, { PLAN.smems.len() }> = Ends::new(&PLAN);
-static STORAGE: [StorageLine; storage_lines::<TaskBoard>(&PLAN, DOMAIN)] =
-    [const { StorageLine::new() }; storage_lines::<TaskBoard>(&PLAN, DOMAIN)];
+static STORAGE: [StorageLine; storage_lines::<TaskHost>(&PLAN, DOMAIN)] =
+    [const { StorageLine::new() }; storage_lines::<TaskHost>(&PLAN, DOMAIN)];
 /// What the doorbell and the beat need of the participant. Writer: [`attach`], once.
-static PULSE: AtomicPtr<Pulse<'static, TaskBoard>> = AtomicPtr::new(null_mut());
+static PULSE: AtomicPtr<Pulse<'static, TaskHost>> = AtomicPtr::new(null_mut());
 static RECEIVE: Task<8192> = Task::new();
 static BEAT: Task<8192> = Task::new();
 
@@ -60,9 +60,9 @@ fn attach() -> Result<&'static dyn Node, Status> {
 }
 
 /// Gives the pulse to the doorbell and the beat for ever.
-fn keep(pulse: Pulse<'static, TaskBoard>) {
+fn keep(pulse: Pulse<'static, TaskHost>) {
     static PLACE: Kept = Kept(core::cell::UnsafeCell::new(None));
-    struct Kept(core::cell::UnsafeCell<Option<Pulse<'static, TaskBoard>>>);
+    struct Kept(core::cell::UnsafeCell<Option<Pulse<'static, TaskHost>>>);
     // SAFETY: written once, before `PULSE` leads others to it.
     unsafe impl Sync for Kept {}
     // SAFETY: the only call, as the memory is given once.
@@ -70,7 +70,7 @@ fn keep(pulse: Pulse<'static, TaskBoard>) {
     PULSE.store(kept, Ordering::Release);
 }
 
-fn with_pulse(by: fn(&Pulse<'static, TaskBoard>)) {
+fn with_pulse(by: fn(&Pulse<'static, TaskHost>)) {
     // SAFETY: null, or what `keep` stored: a reference for ever that nobody writes.
     if let Some(pulse) = unsafe { PULSE.load(Ordering::Acquire).as_ref() } {
         by(pulse);

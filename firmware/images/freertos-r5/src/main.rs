@@ -7,7 +7,7 @@
 
 use freertos_tests::{PLAN, Place, attach_remote, run};
 use musubi_core::mapped::Memory;
-use musubi_freertos::{CTasks, OnBoard, Task, TaskBoard};
+use musubi_freertos::{CTasks, OnBoard, Task, TaskHost};
 use musubi_metal::board::Board;
 use musubi_metal::board::zcu102_r5::Zcu102R5;
 use musubi_metal::{image, println};
@@ -19,7 +19,7 @@ const SHARED: *mut u8 = 0x3F00_0000 as *mut u8;
 
 static MACHINE: OnBoard<Zcu102R5> = OnBoard::new();
 static PLACE: Place = Place {
-    board: TaskBoard { machine: &MACHINE, has_common_clock: true, ring },
+    board: TaskHost { machine: &MACHINE, has_common_clock: true, ring },
     memory,
     c_tasks: CTasks { machine: &MACHINE, attach: attach_remote },
     print: |line| println!(Cpu, "{line}"),

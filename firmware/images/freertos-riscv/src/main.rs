@@ -12,14 +12,14 @@ use core::panic::PanicInfo;
 
 use freertos_tests::{PLAN, Place, attach_remote, run};
 use musubi_core::mapped::Memory;
-use musubi_freertos::{CTasks, Task, TaskBoard, start, trap};
+use musubi_freertos::{CTasks, Task, TaskHost, start, trap};
 use virt::println;
 
 /// Memory of the participants: behind the image.
 const SHARED: *mut u8 = 0x8200_0000 as *mut u8;
 
 static PLACE: Place = Place {
-    board: TaskBoard { machine: &virt::Hart0, has_common_clock: true, ring: second::ring },
+    board: TaskHost { machine: &virt::Hart0, has_common_clock: true, ring: second::ring },
     memory,
     c_tasks: CTasks { machine: &virt::Hart0, attach: attach_remote },
     print: |line| println!("{line}"),

@@ -9,8 +9,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use freertos_tests::{Member, PLAN, Place};
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd};
-use musubi_core::mapped::{Board, Memory, Participant, Setup, StorageLine, storage_lines};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::mapped::{Host, Memory, Participant, Setup, StorageLine, storage_lines};
 use musubi_core::port::Coherence;
 use musubi_freertos::{idle_rounds, task};
 
@@ -41,7 +41,7 @@ struct Hart1;
 
 impl Coherence for Hart1 {}
 
-impl Board for Hart1 {
+impl Host for Hart1 {
     fn now_ns(&self) -> u64 {
         virt::now_ns()
     }

@@ -8,7 +8,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd};
 use musubi_core::layout;
 use musubi_core::mapped::Participant;
 use musubi_metal::arch::{self, armv7r};

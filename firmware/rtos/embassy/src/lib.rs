@@ -1,7 +1,7 @@
 //! Embassy's executor on one core of a board: channels as futures.
 //!
 //! What you may rely on: no heap. A core that has interrupts sleeps until a doorbell, a timer or a beat; one that has none
-//! polls, and says so by [`CoreBoard`]'s `can_be_woken`.
+//! polls, and says so by [`CoreHost`]'s `can_be_woken`.
 //!
 //! How it works: [`run`] polls the executor, then does the participant's periodic work, then sleeps. A doorbell's handler
 //! wakes the futures of the participant ([`Pulse::wake`]), their wakers mark their tasks, and [`__pender`] remembers that
@@ -10,9 +10,9 @@
 //! What it does not do: several cores; each would have an executor of its own.
 #![no_std]
 
-mod board;
 mod clock;
 mod exclusion;
+mod host;
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
@@ -21,10 +21,10 @@ use musubi_core::mapped::Pulse;
 use musubi_metal::board::Board;
 use musubi_metal::dispatch;
 
-pub use board::CoreBoard;
+pub use host::CoreHost;
 
-/// The participant's board.
-pub type Beat<B> = Pulse<'static, CoreBoard<B>>;
+/// The participant's beat.
+pub type Beat<B> = Pulse<'static, CoreHost<B>>;
 
 /// Longest time between two beats of the participant, in nanoseconds.
 const BEAT_NS: u64 = 5_000_000;
@@ -66,7 +66,7 @@ pub fn run<B: Board>(pulse: Beat<B>, spawn: impl FnOnce(Spawner)) -> ! {
             pulse.beat();
             beat_ns = now_ns + BEAT_NS;
         }
-        board::rest::<B>(beat_ns.min(clock::next_ns()), &|| !PENDING.load(Ordering::SeqCst));
+        host::rest::<B>(beat_ns.min(clock::next_ns()), &|| !PENDING.load(Ordering::SeqCst));
     }
 }
 

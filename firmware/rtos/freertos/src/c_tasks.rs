@@ -2,7 +2,7 @@
 //!
 //! What you may rely on: any number of C tasks may call, also on one channel; one that waits is blocked in the kernel.
 //!
-//! How it works: the interface's monitor is [`crate::monitor`], which [`crate::TaskBoard`] leaves while a task rests.
+//! How it works: the interface's monitor is [`crate::monitor`], which [`crate::TaskHost`] leaves while a task rests.
 
 use musubi::mdcom::metal::{Node, System};
 use musubi::mdcom::status::Status;

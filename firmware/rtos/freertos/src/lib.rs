@@ -4,14 +4,14 @@
 //! kernel until a doorbell or its deadline.
 //!
 //! How it works: `build.rs` compiles the kernel's C sources; an image implements [`Machine`], spawns [`Task`]s and calls
-//! [`start`]. [`TaskBoard`] is the board of a participant whose threads are tasks.
+//! [`start`]. [`TaskHost`] is the host of a participant whose threads are tasks.
 //!
 //! What it does not do: floating point in tasks on the R5F, timers and event groups of the kernel, more than one core.
 #![no_std]
 
-mod board;
 mod c_tasks;
 pub mod critical;
+mod host;
 mod kernel;
 mod machine;
 pub mod monitor;
@@ -21,8 +21,8 @@ mod sleepers;
 pub mod task;
 pub mod trap;
 
-pub use board::TaskBoard;
 pub use c_tasks::CTasks;
+pub use host::TaskHost;
 pub use machine::{Machine, Served, idle_rounds, on_ring, start};
 #[cfg(target_arch = "arm")]
 pub use on_board::OnBoard;

@@ -4,7 +4,7 @@
 //! that waits for a channel lets others in meanwhile. So several tasks may use one end: whatever one did before it rests
 //! is whole when the next enters (a monitor with one condition, after Hoare, "Monitors", CACM 17(10), 1974).
 //!
-//! How it works: a mutex of the kernel. [`outside`] is what [`crate::TaskBoard`] rests in.
+//! How it works: a mutex of the kernel. [`outside`] is what [`crate::TaskHost`] rests in.
 //!
 //! What it does not do: guard tasks in Rust that have ends of their own; they do not enter.
 

@@ -6,10 +6,10 @@
 use core::cell::UnsafeCell;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline};
+use musubi_core::channel::{Attachment, Deadline};
 use musubi_core::mapped::{Participant, ReceivingEnd, Segment, SendingEnd, Setup, StorageLine, storage_lines};
 use musubi_core::plan::{Domain, Plan, PortKind};
-use musubi_freertos::{TaskBoard, critical, task};
+use musubi_freertos::{TaskHost, critical, task};
 use musubi_testsuite::plan;
 
 use crate::Place;
@@ -19,16 +19,16 @@ static DOMAINS: [Domain<'static>; 2] = plan::domains(PortKind::Metal);
 pub static PLAN: Plan<'static> = plan::plan(&DOMAINS);
 
 /// Private memory of the Master, in lines.
-const MASTER_LINES: usize = storage_lines::<TaskBoard>(&plan::plan(&DOMAINS_OF_CONST), plan::MASTER);
+const MASTER_LINES: usize = storage_lines::<TaskHost>(&plan::plan(&DOMAINS_OF_CONST), plan::MASTER);
 /// Private memory of the Remote, in lines.
-const REMOTE_LINES: usize = storage_lines::<TaskBoard>(&plan::plan(&DOMAINS_OF_CONST), plan::REMOTE);
+const REMOTE_LINES: usize = storage_lines::<TaskHost>(&plan::plan(&DOMAINS_OF_CONST), plan::REMOTE);
 const DOMAINS_OF_CONST: [Domain<'static>; 2] = plan::domains(PortKind::Metal);
 
 static MASTER_STORAGE: [StorageLine; MASTER_LINES] = [const { StorageLine::new() }; MASTER_LINES];
 static REMOTE_STORAGE: [StorageLine; REMOTE_LINES] = [const { StorageLine::new() }; REMOTE_LINES];
 
 /// A participant of this core.
-pub type Here = Participant<'static, TaskBoard>;
+pub type Here = Participant<'static, TaskHost>;
 
 /// Ticks between two beats.
 const BEAT_TICKS: u32 = 2;
@@ -114,9 +114,9 @@ impl Drop for Member {
 }
 
 impl Attachment for Member {
-    type Sending = SendingEnd<'static, TaskBoard>;
-    type Receiving = ReceivingEnd<'static, TaskBoard>;
-    type Segment = Segment<'static, TaskBoard>;
+    type Sending = SendingEnd<'static, TaskHost>;
+    type Receiving = ReceivingEnd<'static, TaskHost>;
+    type Segment = Segment<'static, TaskHost>;
     type Error = Error;
 
     fn plan(&self) -> &Plan<'_> {

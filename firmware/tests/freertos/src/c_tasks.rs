@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use musubi::mdcom::metal::{Ends, Node, install};
 use musubi::mdcom::status::Status;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd};
 use musubi_freertos::{Task, task};
 use musubi_testsuite::plan;
 
@@ -173,7 +173,7 @@ fn echo(master: &Member) -> Result<(), &'static str> {
 
 /// The byte that the C task wrote under the lock.
 fn wrote(master: &Member) -> Result<(), &'static str> {
-    use musubi_core::endpoint::SharedSegment;
+    use musubi_core::channel::SharedSegment;
     let deadline = Deadline::At(master.now_ns() + PATIENCE_NS);
     let segment = master.open_segment(plan::SHARED, deadline).map_err(|_| "the memory opens")?;
     segment.lock(deadline).map_err(|_| "the lock is free")?;

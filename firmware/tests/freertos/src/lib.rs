@@ -16,7 +16,7 @@ mod sleeping;
 use core::fmt;
 
 use musubi_core::mapped::Memory;
-use musubi_freertos::{CTasks, Machine, Task, TaskBoard, on_ring};
+use musubi_freertos::{CTasks, Machine, Task, TaskHost, on_ring};
 use musubi_testsuite::plan;
 
 pub use attached::{Member, PLAN};
@@ -31,7 +31,7 @@ pub const STACK_BYTES: usize = 32 * 1024;
 /// What an image brings.
 pub struct Place {
     /// The kernel's machine, which both participants have as their board.
-    pub board: TaskBoard,
+    pub board: TaskHost,
     /// Memory that only the participants use, of [`musubi_core::layout::mapped_bytes`] of [`PLAN`], at a page's begin.
     pub memory: fn(participant: u16) -> Memory<'static>,
     /// The scheduler for C tasks, with [`attach_remote`].

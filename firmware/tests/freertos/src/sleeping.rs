@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd};
 use musubi_freertos::{TICK_NS, Task, idle_rounds, task};
 use musubi_testsuite::plan;
 

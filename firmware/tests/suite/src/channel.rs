@@ -5,9 +5,9 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd};
 use musubi_core::layout;
-use musubi_core::mapped::{Board, Memory, Participant, Polling, Pulse, Setup, StorageLine, storage_lines};
+use musubi_core::mapped::{Host, Memory, Participant, Polling, Pulse, Setup, StorageLine, storage_lines};
 use musubi_core::plan::{Domain, Plan, PortKind};
 use musubi_core::smp::{Causes, Cores, Locked, Processor, Ticket};
 use musubi_metal::bare_host::BareHost;
@@ -105,7 +105,7 @@ fn memory(participant: u16) -> Memory<'static> {
     memory.expect("the plan has these participants")
 }
 
-fn attach<B: Board>(board: &'static B, participant: u16) -> Result<Participant<'static, B>, Error> {
+fn attach<B: Host>(board: &'static B, participant: u16) -> Result<Participant<'static, B>, Error> {
     Participant::attach(Setup::new(&PLAN, participant, board, memory(participant), &STORAGE[usize::from(participant)]))
 }
 
@@ -238,7 +238,7 @@ fn receive<P: Target, A: Attachment>(s: &'static Suite<P>, remote: &A) -> Result
 }
 
 /// The Remote's part, on core 1, with this board.
-fn remote_part<P: Target, B: Board>(s: &'static Suite<P>, board: &'static B) {
+fn remote_part<P: Target, B: Host>(s: &'static Suite<P>, board: &'static B) {
     let result = attach(board, plan::REMOTE).and_then(|remote| receive(s, &remote));
     if result.is_err() {
         s.count(FAULTS);
@@ -246,7 +246,7 @@ fn remote_part<P: Target, B: Board>(s: &'static Suite<P>, board: &'static B) {
 }
 
 /// Both parts: the Master's here, the Remote's on core 1 as `body`.
-fn exchange<P: Target, B: Board>(
+fn exchange<P: Target, B: Host>(
     s: &'static Suite<P>,
     board: &'static B,
     body: fn(&'static Suite<P>, usize),

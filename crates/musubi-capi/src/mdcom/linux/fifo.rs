@@ -12,7 +12,7 @@ use std::os::fd::{IntoRawFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
 use musubi_core::plan::{FIFOS_MAX, FilterRule};
 use musubi_linux::sleep::Sleep;
 use musubi_linux::{ReceivingEnd, RxLinks, RxSender, SendingEnd, TxLink, TxLinks};

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use musubi_core::endpoint::Attachment;
+use musubi_core::channel::Attachment;
 use musubi_core::plan::{Plan, Role};
 use musubi_linux::clock::now_ns;
 use musubi_linux::{Deadline, Memory, Options, Participant};

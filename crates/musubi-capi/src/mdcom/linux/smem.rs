@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use musubi_core::endpoint::{Attachment, Deadline as Until, SharedSegment};
+use musubi_core::channel::{Attachment, Deadline as Until, SharedSegment};
 use musubi_core::plan::SMEMS_MAX;
 use musubi_linux::{Deadline, SharedEnd};
 

@@ -6,8 +6,8 @@
 
 use core::cell::UnsafeCell;
 
-use musubi_core::endpoint::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
-use musubi_core::mapped::{self, Board};
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
+use musubi_core::mapped::{self, Host};
 use musubi_core::plan::Plan;
 
 use super::Node;
@@ -19,7 +19,7 @@ pub trait Addressed: SharedSegment {
     fn address(&self) -> *mut u8;
 }
 
-impl<B: Board> Addressed for mapped::Segment<'_, B> {
+impl<B: Host> Addressed for mapped::Segment<'_, B> {
     fn address(&self) -> *mut u8 {
         mapped::Segment::address(self)
     }

@@ -11,7 +11,7 @@ use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_int;
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Deadline, ReceivingEnd, SendingEnd};
+use musubi_core::channel::{Deadline, ReceivingEnd, SendingEnd};
 use musubi_core::plan::FilterRule;
 
 use super::failure::Failure;

@@ -8,7 +8,7 @@
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use musubi_core::endpoint::Deadline;
+use musubi_core::channel::Deadline;
 use musubi_core::plan::{Plan, Role};
 
 use super::failure::Failure;

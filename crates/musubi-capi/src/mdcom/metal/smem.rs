@@ -7,7 +7,7 @@
 
 use core::cell::Cell;
 
-use musubi_core::endpoint::Deadline;
+use musubi_core::channel::Deadline;
 
 use super::failure::Failure;
 use super::fifo::Memory;

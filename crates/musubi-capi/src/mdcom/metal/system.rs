@@ -2,7 +2,7 @@
 //!
 //! What you may rely on: these are all the calls that leave this crate on bare metal, besides those of the ends.
 
-use musubi_core::endpoint::{ReceivingEnd, SendingEnd};
+use musubi_core::channel::{ReceivingEnd, SendingEnd};
 use musubi_core::plan::Plan;
 
 use super::Addressed;

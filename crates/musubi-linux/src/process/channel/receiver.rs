@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Deadline, ReceivingEnd as ReceivingEndTrait, Usage};
+use musubi_core::channel::{Deadline, ReceivingEnd as ReceivingEndTrait, Usage};
 use musubi_core::fifo::{Received, Receiver};
 use musubi_core::layout::waiting;
 use musubi_core::plan::{Plan, Trust};

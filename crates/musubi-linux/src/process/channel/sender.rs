@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Deadline, SendingEnd as SendingEndTrait, Usage};
+use musubi_core::channel::{Deadline, SendingEnd as SendingEndTrait, Usage};
 use musubi_core::fifo::{Entry, Loan, Notified, Sender, SenderReady};
 use musubi_core::layout::waiting;
 use musubi_core::plan::FilterRule;

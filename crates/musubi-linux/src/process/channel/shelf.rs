@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use musubi_core::endpoint::{Attachment, Deadline};
+use musubi_core::channel::{Attachment, Deadline};
 use musubi_core::plan::Plan;
 use musubi_core::port::Clock;
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Deadline, SharedSegment};
+use musubi_core::channel::{Deadline, SharedSegment};
 use musubi_core::layout::ticket;
 use musubi_core::lock::{Bakery, Contender, OUTSIDE};
 use musubi_core::words::{OwnWords, PeerWords};

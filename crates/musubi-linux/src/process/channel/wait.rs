@@ -5,7 +5,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use musubi_core::endpoint::Deadline;
+use musubi_core::channel::Deadline;
 use musubi_core::layout::{rx, tx};
 use musubi_core::plan::Plan;
 

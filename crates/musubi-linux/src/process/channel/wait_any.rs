@@ -6,7 +6,7 @@
 //! one `futex_waitv`, which takes 128 words.
 
 use musubi_core::Error;
-use musubi_core::endpoint::{Deadline, ReceivingEnd as _, WAIT_MAX};
+use musubi_core::channel::{Deadline, ReceivingEnd as _, WAIT_MAX};
 
 use crate::os::futex::{self, Wake};
 use crate::process::channel::receiver::ReceivingEnd;

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use blake3::Hasher;
 use musubi_core::Error;
 use musubi_core::mapped;
-use musubi_linux::uio::{Board, Participant};
+use musubi_linux::uio::{Participant, ProcessHost};
 use musubi_mdcom::{Block, Bytes, Mdcom, Receiver, Sender, Wait};
 use zcu102_demo::{ANSWERS, Answer, STREAM, StreamHeader, part};
 use zcu102_linux::{ANSWERED, Answered, FILE, Journal};
@@ -20,8 +20,8 @@ use zerocopy::IntoBytes;
 
 use crate::{PATIENCE, Seen};
 
-type Attachment = mapped::Participant<'static, Board>;
-type StreamBlock<'s> = Block<'s, mapped::SendingEnd<'static, Board>, Bytes>;
+type Attachment = mapped::Participant<'static, ProcessHost>;
+type StreamBlock<'s> = Block<'s, mapped::SendingEnd<'static, ProcessHost>, Bytes>;
 
 /// Longest wait for an answer before looking whether the Master has restarted.
 const LOOK: Duration = Duration::from_millis(200);

@@ -7,7 +7,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use musubi_core::lane::Region;
-use musubi_core::mapped::Board;
+use musubi_core::mapped::Host;
 use musubi_core::smp::{Causes, Cores, Processor};
 use musubi_mcapi::NodeId;
 use musubi_mcapi::over::Node;

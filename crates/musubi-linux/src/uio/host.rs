@@ -19,17 +19,17 @@ use crate::os::futex::{self, Watch};
 /// Time between two looks of a thread that nobody can wake, in nanoseconds.
 pub const POLL_NS: u64 = 100_000;
 
-/// The board of a process.
+/// A process as the host of a participant.
 #[derive(Debug)]
-pub struct Board {
+pub struct ProcessHost {
     plan: &'static Plan<'static>,
     device: Device,
     rings: AtomicU32,
 }
 
-impl Board {
-    pub(super) fn new(plan: &'static Plan<'static>, device: Device) -> Board {
-        Board { plan, device, rings: AtomicU32::new(0) }
+impl ProcessHost {
+    pub(super) fn new(plan: &'static Plan<'static>, device: Device) -> ProcessHost {
+        ProcessHost { plan, device, rings: AtomicU32::new(0) }
     }
 
     pub(super) fn plan(&self) -> &'static Plan<'static> {
@@ -48,9 +48,9 @@ impl Board {
 }
 
 /// Nothing to do: neither side caches the memory.
-impl Coherence for Board {}
+impl Coherence for ProcessHost {}
 
-impl mapped::Board for Board {
+impl mapped::Host for ProcessHost {
     fn now_ns(&self) -> u64 {
         now_ns()
     }

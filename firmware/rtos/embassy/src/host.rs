@@ -1,11 +1,11 @@
-//! The participant's board: one core with nothing but its interrupts.
+//! The participant's host: one core with nothing but its interrupts.
 //!
 //! What you may rely on: a doorbell that rings after the caller's look ends the rest, as interrupts are masked from before
 //! the look until the core sleeps, which a pending interrupt ends masked or not.
 
 use core::marker::PhantomData;
 
-use musubi_core::mapped::Board as MappedBoard;
+use musubi_core::mapped::Host;
 use musubi_core::port::Coherence;
 use musubi_metal::arch;
 use musubi_metal::board::Board;
@@ -13,23 +13,23 @@ use musubi_metal::board::Board;
 use crate::clock;
 
 /// A core of the board `B`. Memory is coherent or uncached.
-pub struct CoreBoard<B> {
+pub struct CoreHost<B> {
     has_common_clock: bool,
     can_be_woken: fn() -> bool,
     ring: fn(u16),
     board: PhantomData<fn() -> B>,
 }
 
-impl<B: Board> CoreBoard<B> {
+impl<B: Board> CoreHost<B> {
     /// With a clock that all participants read or not; whether interrupts reach this core; and what rings a participant.
     pub const fn new(has_common_clock: bool, can_be_woken: fn() -> bool, ring: fn(u16)) -> Self {
-        CoreBoard { has_common_clock, can_be_woken, ring, board: PhantomData }
+        CoreHost { has_common_clock, can_be_woken, ring, board: PhantomData }
     }
 }
 
-impl<B: Board> Coherence for CoreBoard<B> {}
+impl<B: Board> Coherence for CoreHost<B> {}
 
-impl<B: Board> MappedBoard for CoreBoard<B> {
+impl<B: Board> Host for CoreHost<B> {
     fn now_ns(&self) -> u64 {
         B::now_ns()
     }

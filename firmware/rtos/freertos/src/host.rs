@@ -3,19 +3,19 @@
 //! What you may rely on: a task that waits is blocked in the kernel, whatever the others do; it is woken by the doorbell's
 //! interrupt, or where there is none by the idle task's look; its deadline is kept within a tick.
 //!
-//! How it works: [`Board::rest`] is [`sleep`] with the monitor given up meanwhile.
+//! How it works: [`Host::rest`] is [`sleep`] with the monitor given up meanwhile.
 //!
 //! What it does not do: tell the participants of a ring. The image gives [`crate::on_ring`] their `wake`; without it a ring
 //! between a task's last look and its sleep is found at the next look only.
 
-use musubi_core::mapped::Board;
+use musubi_core::mapped::Host;
 use musubi_core::port::Coherence;
 
 use crate::{Machine, monitor, sleep, task};
 
-/// A participant's board whose threads are tasks of this kernel. Memory is coherent or uncached.
+/// The host of a participant, whose threads are tasks of this kernel. Memory is coherent or uncached.
 #[derive(Clone, Copy)]
-pub struct TaskBoard {
+pub struct TaskHost {
     /// The machine that the kernel is started with.
     pub machine: &'static dyn Machine,
     /// Whether all participants read the machine's clock.
@@ -24,9 +24,9 @@ pub struct TaskBoard {
     pub ring: fn(u16),
 }
 
-impl Coherence for TaskBoard {}
+impl Coherence for TaskHost {}
 
-impl Board for TaskBoard {
+impl Host for TaskHost {
     fn now_ns(&self) -> u64 {
         self.machine.now_ns()
     }
