@@ -22,6 +22,7 @@ pub mod hwlock;
 pub mod interrupt;
 pub mod protection;
 pub mod registers;
+pub mod start_order;
 pub mod timer;
 
 #[cfg(target_os = "none")]

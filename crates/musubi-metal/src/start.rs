@@ -1,5 +1,7 @@
 //! From the entry code to the program's main function, on the boot core and on others.
 
+use core::marker::PhantomData;
+
 use musubi_core::smp::CORES_MAX;
 
 use crate::arch;
@@ -8,6 +10,7 @@ use crate::core_data::{CoreData, STACK_BYTES, core, number_cores, this_core};
 use crate::dispatch;
 use crate::lock_patching;
 use crate::machine::Program;
+use crate::start_order::{self, Steps};
 
 /// Memory for the stacks of the secondary cores of a program.
 #[repr(C, align(64))]
@@ -36,14 +39,33 @@ impl<const SECONDARIES: usize> Default for Stacks<SECONDARIES> {
     }
 }
 
+/// The steps of the core that runs this.
+struct Here<P>(PhantomData<P>);
+
+impl<P: Program> Steps for Here<P> {
+    fn open_coherence(&mut self) {
+        P::Board::open_coherence();
+    }
+
+    fn prepare_core(&mut self) {
+        arch::prepare_core(P::Board::MEMORY);
+    }
+
+    fn prepare_board(&mut self) {
+        P::Board::prepare();
+    }
+
+    fn prepare_interrupts(&mut self) {
+        P::Board::prepare_core();
+    }
+}
+
 /// The boot core's way to main; [`crate::image!`] has the entry code call this with interrupts masked.
 pub fn boot<P: Program>(hardware: usize, main: fn() -> !) -> ! {
     const { assert!(P::CORES >= 1 && P::CORES <= CORES_MAX) }
     number_cores(hardware);
     lock_patching::begin();
-    arch::prepare_core(P::Board::MEMORY);
-    P::Board::prepare();
-    P::Board::prepare_core();
+    start_order::boot_core(&mut Here::<P>(PhantomData));
     arch::unmask();
     main()
 }
@@ -51,8 +73,7 @@ pub fn boot<P: Program>(hardware: usize, main: fn() -> !) -> ! {
 /// A secondary core's way to its idle loop; [`crate::image!`] has the entry code call this with interrupts masked.
 pub fn secondary<P: Program>(data: &'static CoreData) -> ! {
     arch::set_core_data(data);
-    arch::prepare_core(P::Board::MEMORY);
-    P::Board::prepare_core();
+    start_order::other_core(&mut Here::<P>(PhantomData));
     P::idle()
 }
 

@@ -20,6 +20,7 @@
 //! `musubi_metal_secondary(core_data)` on others; the vectors call `musubi_metal_interrupt()` and
 //! `musubi_metal_fault(cause, address, at)`. `crate::image!` defines these four.
 
+pub mod cortex_a;
 pub mod encoding;
 #[cfg(all(any(target_arch = "aarch64", target_arch = "arm"), target_os = "none"))]
 pub mod psci;

@@ -12,6 +12,14 @@ pub mod zcu102_a53;
 #[cfg(all(any(target_arch = "aarch64", target_arch = "arm"), target_os = "none"))]
 mod rings;
 
+#[cfg(all(any(target_arch = "aarch64", target_arch = "arm"), target_os = "none"))]
+pub mod psci_cores;
+
+pub mod imx7_sharing;
+pub mod imx_watchdog;
+pub mod pl310;
+pub mod scu;
+
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 pub mod a9;
 #[cfg(all(target_arch = "arm", target_os = "none"))]
@@ -25,6 +33,8 @@ pub mod zcu102_r5;
 
 #[cfg(all(any(target_arch = "aarch64", target_arch = "arm"), target_os = "none"))]
 use crate::arch::psci;
+
+use crate::timer::check::Checked;
 
 /// An interrupt that a core has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +122,10 @@ pub trait Board: Sized + 'static {
     /// Whether a core that [`Board::stop`] has ended can be started again.
     const RESTARTS: bool = true;
 
-    /// Makes the console and the clock work. On the boot core, once, before anything else here.
+    /// Opens what keeps the caches of several cores alike. On the boot core, before its caches and its memory map are on, so that
+    /// nothing may be read or written but registers.
+    fn open_coherence() {}
+    /// Makes the console and the clock work. On the boot core, once, with the memory map on.
     fn prepare();
     /// Makes the interrupt controller deliver rings and alarms to this core. On each core, once, with interrupts masked.
     fn prepare_core();
@@ -120,6 +133,10 @@ pub trait Board: Sized + 'static {
     fn write(byte: u8);
     /// Nanoseconds of a clock that all cores read alike.
     fn now_ns() -> u64;
+    /// What was found when the clock was held against a second timer, at the start.
+    fn clock_check() -> Checked {
+        Checked::Alone
+    }
     /// Interrupts this core at an instant of [`Board::now_ns`], or at once if it has passed; `u64::MAX`: not at all.
     fn set_alarm(at_ns: u64);
     /// Whether the hardware has this core.

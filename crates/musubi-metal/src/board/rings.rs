@@ -1,6 +1,7 @@
 //! Rings and alarms by an Arm generic interrupt controller: what boards with one have in common.
 //!
-//! What you may rely on: what is accepted is completed; an alarm that went off is silent until it is set again.
+//! What you may rely on: what is accepted is completed; an alarm that went off is silent until it is set again. An interrupt of
+//! the alarm that is not due, an edge that the controller has kept from an earlier one, is no event.
 //!
 //! What it does not do: find out which bit of the controller a core has. Here it is the core's number, which is not so for
 //! cores that share a controller with others.
@@ -11,6 +12,8 @@ use crate::registers::Window;
 
 /// The software generated interrupt of rings.
 const RING: u32 = 0;
+/// Interrupts that one call of [`accept`] looks at before it gives up: stale alarms are no events.
+const LOOKS_MAX: usize = 4;
 
 /// Rings a core.
 pub(super) fn ring(gic: &Gic<Window>, hardware: usize) {
@@ -18,17 +21,19 @@ pub(super) fn ring(gic: &Gic<Window>, hardware: usize) {
     let _ = gic.send(RING, 1 << hardware);
 }
 
-/// Accepts this core's most urgent interrupt. That of number `alarm` is its alarm, which `silence` silences.
-pub(super) fn accept(gic: &Gic<Window>, alarm: u32, silence: impl FnOnce()) -> Option<Event> {
-    let taken = gic.take()?;
-    let event = match taken.number() {
-        RING => Event::Ring,
-        number if number == alarm => {
-            silence();
-            Event::Alarm
+/// Accepts this core's most urgent interrupt. That of number `alarm` is its alarm, which `take_alarm` silences if it is due.
+pub(super) fn accept(gic: &Gic<Window>, alarm: u32, take_alarm: impl Fn() -> bool) -> Option<Event> {
+    for _ in 0..LOOKS_MAX {
+        let taken = gic.take()?;
+        let event = match taken.number() {
+            RING => Some(Event::Ring),
+            number if number == alarm => take_alarm().then_some(Event::Alarm),
+            number => Some(Event::Device(number)),
+        };
+        gic.complete(taken);
+        if event.is_some() {
+            return event;
         }
-        number => Event::Device(number),
-    };
-    gic.complete(taken);
-    Some(event)
+    }
+    None
 }

@@ -3,6 +3,10 @@
 //! What you may rely on: [`now`] never goes backwards and all cores read the same counter. It does not wrap: 64 bits at
 //! 1 GHz are five centuries.
 //!
+//! How it works: the comparator's interrupt (27) is an edge at the interrupt controller: it stays pending there after its source
+//! is silent (DDI 0407, clause 3.1.2: interrupts 27 and 29 to 30 are rising edges). So an alarm that went off just before it was
+//! set anew still interrupts, and [`take`] tells it from one that is due, by the clock.
+//!
 //! Source: Cortex-A9 MPCore manual (DDI 0407), clause 4.4. Its advice: set the comparator while it is disabled.
 
 use crate::registers::Registers;
@@ -59,30 +63,61 @@ pub fn set_alarm(timer: &impl Registers, at: Option<u64>) {
     }
 }
 
+/// The comparator's interrupt was taken: whether the alarm is due, which then is silent. What an earlier alarm left pending changes
+/// nothing.
+pub fn take(timer: &impl Registers) -> bool {
+    let is_set = timer.read_u32(CONTROL) & COMPARE != 0;
+    let at = COMPARATOR.map(|half| u64::from(timer.read_u32(half)));
+    let is_due = is_set && now(timer) >= at[0] | at[1] << 32;
+    if is_due {
+        set_alarm(timer, None);
+    }
+    is_due
+}
+
 #[cfg(test)]
 mod tests {
     use core::cell::Cell;
 
     use super::*;
 
-    /// The timer as one core sees it; the counter advances by `step` at each reading of a half of it.
+    /// The timer as one core sees it, and the interrupt controller's latch; the counter advances by `step` at each reading of a
+    /// half of it.
     struct Model {
         counter: Cell<u64>,
         step: u64,
         control: Cell<u32>,
+        /// The event flag: set when the comparator is reached, cleared by writing 1.
         status: Cell<u32>,
         comparator: Cell<u64>,
+        /// Pending at the controller: set by the rising edge of the flag, cleared by taking the interrupt only.
+        latched: Cell<bool>,
     }
 
     impl Model {
         fn new(counter: u64, step: u64) -> Self {
-            let (control, status) = (Cell::new(0), Cell::new(0));
-            Model { counter: Cell::new(counter), step, control, status, comparator: Cell::new(0) }
+            let (control, status, comparator) = (Cell::new(0), Cell::new(0), Cell::new(0));
+            Model { counter: Cell::new(counter), step, control, status, comparator, latched: Cell::new(false) }
         }
 
-        fn fires(&self) -> bool {
+        /// What the hardware does by itself.
+        fn settle(&self) {
             let on = COMPARE | INTERRUPT | ENABLE;
-            self.control.get() & on == on && self.counter.get() >= self.comparator.get()
+            let reached = self.control.get() & on == on && self.counter.get() >= self.comparator.get();
+            if reached && self.status.replace(1) == 0 {
+                self.latched.set(true);
+            }
+        }
+
+        fn pass(&self, to: u64) {
+            self.counter.set(to);
+            self.settle();
+        }
+
+        /// Whether the core is interrupted; taking it clears what is pending.
+        fn interrupts(&self) -> bool {
+            self.settle();
+            self.latched.replace(false)
         }
     }
 
@@ -91,10 +126,12 @@ mod tests {
             let counter = self.counter.get();
             match offset {
                 0x00 | 0x04 => {
-                    self.counter.set(counter + self.step);
+                    self.pass(counter + self.step);
                     (counter >> (8 * offset)) as u32
                 }
                 0x08 => self.control.get(),
+                0x10 => self.comparator.get() as u32,
+                0x14 => (self.comparator.get() >> 32) as u32,
                 _ => panic!("read {offset:#x}"),
             }
         }
@@ -112,6 +149,7 @@ mod tests {
                 0x14 => half(comparator, u64::from(value)),
                 _ => {}
             }
+            self.settle();
         }
         fn read_u8(&self, _: usize) -> u8 {
             panic!("words only")
@@ -142,11 +180,33 @@ mod tests {
         let model = Model::new(1000, 0);
         start(&model, 1);
         set_alarm(&model, Some(0x1_0000_0001));
-        assert!(!model.fires());
-        model.counter.set(0x1_0000_0001);
-        assert!(model.fires());
-        set_alarm(&model, None);
-        assert!(!model.fires());
+        assert!(!model.interrupts());
+        model.pass(0x1_0000_0001);
+        assert!(model.interrupts() && take(&model));
+        assert!(!model.interrupts());
         assert_eq!(model.control.get(), ENABLE);
+    }
+
+    #[test]
+    fn an_edge_that_an_earlier_alarm_left_does_not_cancel_the_next() {
+        let model = Model::new(1000, 0);
+        start(&model, 1);
+        set_alarm(&model, Some(2000));
+        // It goes off while the core has interrupts masked and sets the next one.
+        model.pass(2000);
+        set_alarm(&model, Some(5000));
+        assert!(model.interrupts(), "the edge is still pending at the controller");
+        assert!(!take(&model), "nothing is due");
+        model.pass(5000);
+        assert!(model.interrupts() && take(&model), "the next alarm still comes");
+    }
+
+    #[test]
+    fn an_alarm_in_the_past_comes_at_once_and_once() {
+        let model = Model::new(1000, 0);
+        start(&model, 1);
+        set_alarm(&model, Some(10));
+        assert!(model.interrupts() && take(&model));
+        assert!(!model.interrupts() && !take(&model));
     }
 }

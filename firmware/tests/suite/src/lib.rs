@@ -139,6 +139,7 @@ pub fn main<P: Target>() -> ! {
     let suite = P::suite();
     suite.calls.join();
     println!(P, "{}: built for {} cores", P::Board::NAME, P::CORES);
+    println!(P, "clock: {}", P::Board::clock_check());
     let mut outcome = Outcome::default();
     run(suite, &alone::first_cases(), &mut outcome);
     run(suite, &boot::first_cases(), &mut outcome);

@@ -4,12 +4,14 @@
 //! else; memory is shareable and cached, so exclusive accesses work between cores.
 //!
 //! How it works: one table of the first level with sections of 1 MiB (short descriptors, DDI 0406C chapter B3.5). The boot
-//! core writes it before any other core runs; nobody changes it afterwards. SMP and cache broadcast are switched on in
-//! ACTLR (Cortex-A9 manual, DDI 0388, clause 4.3.10; the Cortex-A7's has the same SMP bit).
+//! core writes it before any other core runs; nobody changes it afterwards. What a core wants in ACTLR and in its
+//! diagnostic register, [`cortex_a`] says. Memory that no cache holds is so for the first level; what a second-level
+//! controller makes of it, [`crate::board::pl310`] says.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use crate::arch::cortex_a;
 use crate::board::{MemoryKind, Region};
 
 pub mod generic_timer;
@@ -32,8 +34,6 @@ const NOT_CACHED: u32 = 1 << 12;
 const DEVICE: u32 = 1 << 2;
 /// Table walks go through the caches, inner and outer, and are shareable (TTBR0.IRGN, RGN, S).
 const WALKS_CACHED: usize = 1 << 6 | 1 << 3 | 1 << 1;
-/// ACTLR: this core takes part in coherence, and broadcasts cache and translation maintenance (FW, on the A9).
-const ACTLR_SMP: u32 = 1 << 6 | 1;
 /// SCTLR: translation, data cache, branch prediction, instruction cache.
 const SCTLR_ON: u32 = 1 | 1 << 2 | 1 << 11 | 1 << 12;
 
@@ -43,27 +43,49 @@ struct Table([AtomicU32; SECTIONS]);
 
 static MAP: Table = Table([const { AtomicU32::new(0) }; SECTIONS]);
 
-/// Sets the vectors, takes part in coherence and turns translation on, for this core.
+/// Sets the vectors, the core's work-arounds and its part in coherence, and turns translation on, for this core.
 pub fn prepare_core(vectors: usize, memory: &[Region]) {
     // SAFETY: the vectors are 32-byte aligned code for exactly this purpose.
     unsafe { asm!("mcr p15, 0, {}, c12, c0, 0", "isb", in(reg) vectors, options(nostack, preserves_flags)) };
-    join_coherence();
+    fit();
     if memory.first().is_some_and(|region| MAP.0[region.start / SECTION_BYTES].load(Ordering::Relaxed) == 0) {
         fill(memory);
     }
     enable();
 }
 
-/// Switches the SMP bit on, if the core has it and the firmware before us has not.
-fn join_coherence() {
+/// Sets the core's work-arounds and lets it take part in coherence, where the firmware before us has not. On each core.
+fn fit() {
+    let midr: u32;
+    // SAFETY: reads an identification register.
+    unsafe { asm!("mrc p15, 0, {}, c0, c0, 0", out(reg) midr, options(nomem, nostack, preserves_flags)) };
+    set_diagnostics(cortex_a::diagnostics(midr));
+    join_coherence(cortex_a::coherence(midr));
+}
+
+/// Sets bits of the Cortex-A9's diagnostic register. Only a core that starts in the secure world may write it; where they are set
+/// already, as a boot loader sets them on the first core, nothing is written.
+fn set_diagnostics(bits: u32) {
+    if bits == 0 {
+        return;
+    }
+    let before: u32;
+    // SAFETY: a core with `bits` is a Cortex-A9, which has this register; reading it has no effect.
+    unsafe { asm!("mrc p15, 0, {}, c15, c0, 1", out(reg) before, options(nostack, preserves_flags)) };
+    if before & bits != bits {
+        // SAFETY: the bits only make the core do less at once; caches are still off.
+        unsafe { asm!("mcr p15, 0, {}, c15, c0, 1", "isb", in(reg) before | bits, options(nostack, preserves_flags)) };
+    }
+}
+
+/// Sets bits of ACTLR, if one of them is missing.
+fn join_coherence(bits: u32) {
     let before: u32;
     // SAFETY: reads a control register.
     unsafe { asm!("mrc p15, 0, {}, c1, c0, 1", out(reg) before, options(nostack, preserves_flags)) };
-    if before & ACTLR_SMP != ACTLR_SMP {
-        // SAFETY: caches are still off and empty, as the manual demands for this bit.
-        unsafe {
-            asm!("mcr p15, 0, {}, c1, c0, 1", "isb", in(reg) before | ACTLR_SMP, options(nostack, preserves_flags))
-        };
+    if before & bits != bits {
+        // SAFETY: caches are still off and empty, as the manual demands for these bits, and the snoop control unit is on.
+        unsafe { asm!("mcr p15, 0, {}, c1, c0, 1", "isb", in(reg) before | bits, options(nostack, preserves_flags)) };
     }
 }
 
