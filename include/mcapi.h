@@ -384,9 +384,11 @@ extern mcapi_uint_t mcapi_wait_any(size_t number, mcapi_request_t **requests, si
     mcapi_status_t *mcapi_status);
 extern void mcapi_cancel(mcapi_request_t *request, mcapi_status_t *mcapi_status);
 
-/* For people. The name of a status, cut to `size` bytes and filled up with NULs; "" and NULL for no status. From level 1
- * on the library reports to the standard error, above all why a node does not start: set it before mcapi_initialize().
- * mcapi_display_state() shows the node there. */
+/* For people. The name of a status, cut to `size` bytes and filled up with NULs; "" and NULL for no status. At level 1,
+ * which is the usual one, the library says once on the standard error what a status cannot: why a node does not start, why
+ * there is no link with another one. 0 is silent, from 2 on it repeats itself. The environment variable MUSUBI_DEBUG counts
+ * more than mcapi_set_debug_level(), which is to be called before mcapi_initialize(). mcapi_display_state() shows the node
+ * there. */
 
 extern char *mcapi_display_status(mcapi_status_t status, char *status_message, size_t size);
 extern void mcapi_set_debug_level(int level);

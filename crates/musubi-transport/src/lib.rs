@@ -24,6 +24,8 @@ pub mod keys;
 pub mod limits;
 pub mod links;
 pub mod mapped;
+#[cfg(feature = "std")]
+pub mod notices;
 pub mod picture;
 pub mod running;
 #[cfg(feature = "std")]

@@ -2,20 +2,11 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicI32, Ordering};
+
+use musubi_transport::notices;
 
 use super::node::bound;
 use super::status::name_of;
-
-/// `mcapi_set_debug_level`.
-static LEVEL: AtomicI32 = AtomicI32::new(0);
-
-/// Reports to the standard error, if the program asked for that much.
-pub(crate) fn say(level: i32, text: impl FnOnce() -> String) {
-    if LEVEL.load(Ordering::Relaxed) >= level {
-        eprintln!("musubi: {}", text());
-    }
-}
 
 /// The name of a status; NULL, and an empty text, for what is none.
 ///
@@ -36,10 +27,10 @@ pub unsafe extern "C" fn mcapi_display_status(status: u32, status_message: *mut 
     if name.is_empty() { std::ptr::null_mut() } else { status_message }
 }
 
-/// How much the library reports to the standard error: 0 nothing.
+/// How much the library reports to the standard error: 0 nothing. The environment's `MUSUBI_DEBUG` counts more.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcapi_set_debug_level(level: c_int) {
-    LEVEL.store(level, Ordering::Relaxed);
+    notices::set_level(level);
 }
 
 /// Shows the caller's node on the standard error. The argument is for programs written for others.

@@ -16,9 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock, TryLockError}
 
 use musubi_transport::engine::Engine;
 use musubi_transport::runtime::{Block, Deadline, Hub, Node, Options};
-use musubi_transport::tcp::{self, TcpCarrier};
-use musubi_transport::topology::Topology;
-use musubi_transport::{Error, NodeId};
+use musubi_transport::{Error, NodeId, notices};
 
 use super::at_exit::deliver_at_exit;
 use super::packets_in_hand::PacketsInHand;
@@ -254,16 +252,12 @@ pub(crate) fn initialize<R>(domain: u32, node: u32, told: impl FnOnce(&Node) -> 
 fn start(id: NodeId) -> Result<ThreadNode, Status> {
     let topology = musubi_config::topology_from_env_by(crate::reading::read).map_err(|report| {
         let text = report.render(false);
-        super::display::say(1, || text.clone());
+        notices::say(|| text.clone());
         note(Failure::with_text(crate::mdcom::status::Status::Description, text));
         Status::NodeInitFailed
     })?;
     clear_vacant(id)?;
-    let topology = Arc::new(topology);
-    let started = Node::start(Arc::clone(&topology), id, Options::default());
-    let node = started.inspect_err(|&error| {
-        super::display::say(1, || format!("node {id} does not start: {}", why_not(&topology, id, error)));
-    })?;
+    let node = Node::start(Arc::new(topology), id, Options::default())?;
     Ok(ThreadNode {
         node,
         requests: Mutex::default(),
@@ -273,12 +267,6 @@ fn start(id: NodeId) -> Result<ThreadNode, Status> {
         forks: FORKS.load(Ordering::Relaxed),
         orphaned: AtomicBool::new(false),
     })
-}
-
-/// Why a node does not start; where its links over TCP are in the way, what exactly.
-fn why_not(topology: &Arc<Topology>, id: NodeId, error: Error) -> String {
-    let obstacle = if TcpCarrier::is_needed(topology, id) { tcp::obstacle(topology, id) } else { None };
-    obstacle.map_or_else(|| error.to_string(), |obstacle| obstacle.to_string())
 }
 
 /// Ends a node of this number whose thread has gone.

@@ -17,7 +17,7 @@ use musubi_transport::links::Links as _;
 use musubi_transport::runtime::{Block, Hub, Node, Options};
 use musubi_transport::tcp;
 use musubi_transport::topology::Topology;
-use musubi_transport::{Error, NodeId};
+use musubi_transport::{Error, NodeId, notices};
 
 use crate::failure::Failure;
 
@@ -73,6 +73,8 @@ impl Tool {
     /// # Errors
     /// None is free, or nodes cannot start here.
     pub fn start(topology: &Arc<Topology>, way: Way) -> anyhow::Result<Tool> {
+        // The command says itself what is wrong.
+        notices::set_level(0);
         for number in numbers(topology, way) {
             let me = NodeId::new(TOOL_DOMAIN, number).context("the numbers of tools are within the limits")?;
             match Node::start(Arc::clone(topology), me, Options::default()) {

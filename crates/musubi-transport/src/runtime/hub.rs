@@ -19,7 +19,7 @@ use crate::picture::{DoorPicture, LinkPicture, LogPicture};
 use crate::shm::{Arrival, ShmCarrier};
 use crate::tcp::TcpCarrier;
 use crate::topology::{Topology, Way};
-use crate::{Error, NodeId};
+use crate::{Error, NodeId, notices};
 
 pub use crate::shm::Block;
 
@@ -121,11 +121,15 @@ impl Hub {
         let by_memory = |peer: NodeId| peer != *me && topology.way(*me, peer) == Some(Way::SharedMemory);
         let has_memory = topology.nodes.is_empty() || place.is_some_and(|place| place.shared_memory.is_some());
         if has_memory || topology.nodes.keys().any(|peer| by_memory(*peer)) {
-            hub.memory = Some(ShmCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll))?);
+            let memory = ShmCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll));
+            hub.memory = Some(memory.inspect_err(|error| says_why_not(*me, error))?);
         }
         if TcpCarrier::is_needed(topology, *me) || place.is_some_and(|place| place.tcp.is_some()) {
             let network = TcpCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll));
-            hub.network = Some(Box::new(network.map_err(|error| why_not(&error))?));
+            hub.network = Some(Box::new(network.map_err(|error| {
+                says_why_not(*me, &error);
+                Error::NodeInitFailed
+            })?));
         }
         Ok(hub)
     }
@@ -444,12 +448,9 @@ impl Leaving {
     }
 }
 
-/// What a program is told when the network cannot be had. An address in use is that of a node that runs.
-fn why_not(error: &crate::tcp::Error) -> Error {
-    match error {
-        crate::tcp::Error::Listen(_, cause) if cause.kind() == std::io::ErrorKind::AddrInUse => Error::NodeInitialized,
-        _ => Error::NodeInitFailed,
-    }
+/// Says what a program hears as one code only.
+pub(super) fn says_why_not(me: NodeId, error: &dyn core::fmt::Display) {
+    notices::say(|| format!("node {me} does not start: {error}"));
 }
 
 impl Links for Hub {

@@ -15,7 +15,7 @@
 //! there yet?", say), the acknowledgement of a message too, may wait for one tick while a program computes, and no longer. After a tick without a call, or as soon as a future
 //! waits, it sleeps in the kernel on the links itself; the next call that could wait sends it back to ticking, once.
 //!
-//! What it does not do: read descriptions or environment variables; serve a child made by `fork`, which has no part in
+//! What it does not do: read descriptions; serve a child made by `fork`, which has no part in
 //! the node: every call there says [`Error::NodeNotInitialized`].
 
 mod background;
@@ -69,7 +69,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a node of a system with the links that the system says it has.
+    /// Starts a node of a system with the links that the system says it has. What is in the way is also said on the
+    /// standard error ([`crate::notices`]).
     ///
     /// # Errors
     /// [`Error::NodeInitialized`] if a living process has it; [`Error::DomainInvalid`] or [`Error::NodeInvalid`] if the
@@ -94,13 +95,16 @@ impl Node {
         F: FnOnce(&Wiring) -> Result<Hub, Error>,
     {
         if !topology.has(me) {
+            hub::says_why_not(me, &"the description has no such node");
             let in_domain = |id: &NodeId| id.domain() == me.domain();
             return Err(if topology.nodes.keys().any(in_domain) { Error::NodeInvalid } else { Error::DomainInvalid });
         }
-        let wiring = Wiring::new(topology, me)?;
+        // The links say themselves what is in their way.
+        let refused = |_: &Error| hub::says_why_not(me, &"the system refuses a descriptor or a thread");
+        let wiring = Wiring::new(topology, me).inspect_err(refused)?;
         let hub = links(&wiring)?;
-        let node = Node { shared: Arc::new(Shared::new(wiring, hub, options)?) };
-        background::start(&node.shared)?;
+        let node = Node { shared: Arc::new(Shared::new(wiring, hub, options).inspect_err(refused)?) };
+        background::start(&node.shared).inspect_err(refused)?;
         Ok(node)
     }
 

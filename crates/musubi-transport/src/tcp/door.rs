@@ -24,16 +24,16 @@ use musubi_linux::clock::now_ns;
 use musubi_linux::descriptor::Descriptor;
 use rustix::event::{Timespec, epoll};
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, explained};
 use super::names::{self, Resolver};
 use super::sockets;
 use super::stream::Stream;
 use super::tls::{self, Tls};
 use super::visit::{Progress, VISIT_NS_MAX, Visit};
-use crate::NodeId;
 use crate::keys;
 use crate::session::{Hello, Identity, Reason};
 use crate::topology::{Topology, Way};
+use crate::{NodeId, notices};
 
 /// Connections from elsewhere that are half open at a time.
 pub const VISITS_MAX: usize = 64;
@@ -395,8 +395,14 @@ impl Porter {
         });
         match (visit.dialed, tls.map(|(_, why)| why)) {
             (Some(peer), tls) => {
+                // So is a certificate that this node lacks.
+                let hopeless = tls.is_some() || error.kind() == io::ErrorKind::Unsupported;
                 let why = tls.unwrap_or_else(|| error.to_string());
-                self.ledger.note(format!("node {peer} at {}: {why}", visit.remote));
+                let text = format!("node {peer} at {}: {why}", visit.remote);
+                match hopeless {
+                    true => self.ledger.note_hopeless(self.us.identity.node, text),
+                    false => self.ledger.note(text),
+                }
                 self.try_next(peer);
             }
             (None, Some(why)) => self.ledger.note(format!("refused {}: {why}", visit.remote.ip())),
@@ -409,6 +415,10 @@ impl Porter {
         match visit.dialed.or(whom) {
             Some(node) => self.ledger.refused(reason, format_args!("node {node} at {}", visit.remote.ip())),
             None => self.ledger.refused(reason, visit.remote.ip()),
+        }
+        if let Some(peer) = visit.dialed {
+            let (me, why) = (self.us.identity.node, explained(reason));
+            notices::say(|| format!("node {me}: no link: node {peer} at {}: {why}", visit.remote));
         }
         tell(&mut visit.stream, &self.us.identity, whom, reason);
         if let Some(peer) = visit.dialed {

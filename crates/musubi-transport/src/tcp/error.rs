@@ -15,6 +15,11 @@ pub enum Error {
     /// Nobody can connect to the node's own address.
     #[error("listening at {0}: {1}")]
     Listen(SocketAddr, std::io::Error),
+    /// Another socket listens there.
+    #[error(
+        "listening at {0}: address in use: another program listens there, or another process that runs as this node"
+    )]
+    AddressInUse(SocketAddr),
     /// Certificates or keys.
     #[error(transparent)]
     Keys(#[from] keys::Error),

@@ -11,6 +11,7 @@ use musubi_linux::clock::now_ns;
 use super::tls::Fault;
 use crate::picture::DoorPicture;
 use crate::session::{Reason, Refusals};
+use crate::{NodeId, notices};
 
 /// Entries of the log; the oldest goes first.
 const ENTRIES_MAX: usize = 64;
@@ -133,6 +134,12 @@ impl Ledger {
     pub(super) fn refused(&self, reason: Reason, whom: impl core::fmt::Display) {
         self.count(|counters| counters.refused.count(reason));
         self.note(format!("refused {whom}: {}", explained(reason)));
+    }
+
+    /// Notes what trying again does not change, about a node that `me` has dialed; a person is told.
+    pub(super) fn note_hopeless(&self, me: NodeId, text: String) {
+        notices::say(|| format!("node {me}: no link: {text}"));
+        self.note(text);
     }
 
     pub(super) fn note(&self, mut text: String) {

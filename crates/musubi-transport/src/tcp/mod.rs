@@ -325,7 +325,8 @@ impl TcpCarrier {
             End::Failed(error) => hopeless = self.note_failure(peer, error),
             End::Broken(Broken::Refused(reason)) => {
                 hopeless = is_final(*reason);
-                self.ledger.note(format!("node {peer} refuses: {}", ledger::explained(*reason)));
+                let text = format!("node {peer} refuses: {}", ledger::explained(*reason));
+                if hopeless { self.ledger.note_hopeless(me, text) } else { self.ledger.note(text) }
             }
             End::Broken(Broken::Silent) => self.ledger.note(format!("node {peer} is silent")),
             End::Broken(Broken::Protocol) => self.ledger.note(format!("node {peer} broke the protocol")),
@@ -353,7 +354,7 @@ impl TcpCarrier {
             return false;
         };
         self.ledger.count(|counters| counters.count_tls(fault));
-        self.ledger.note(format!("connection with node {peer}: {why}"));
+        self.ledger.note_hopeless(self.us.identity.node, format!("connection with node {peer}: {why}"));
         true
     }
 
@@ -488,7 +489,10 @@ fn listen(topology: &Topology, place: &str, has_keys: bool) -> Result<Descriptor
     if tls::needed(&topology.network, address.ip(), address.ip()) && !has_keys {
         return Err(Error::NoKeys(address));
     }
-    sockets::listen(address).map_err(|error| Error::Listen(address, error))
+    sockets::listen(address).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Error::AddressInUse(address),
+        _ => Error::Listen(address, error),
+    })
 }
 
 impl Carrier for TcpCarrier {
