@@ -1,6 +1,6 @@
 //! What can go wrong in the Linux port, said so that the caller knows what to do.
 
-use crate::process::channel::claim::Direction;
+use crate::direction::Direction;
 
 /// Errors of the Linux port.
 #[derive(Debug, thiserror::Error)]

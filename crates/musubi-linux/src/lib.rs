@@ -24,15 +24,18 @@ pub mod os;
 pub mod process;
 pub mod uio;
 
+mod direction;
+
 pub use bench::{bare, cores};
 pub use os::{clock, descriptor, forks, futex, realtime, round_trip, signals};
 pub use process::channel::{mailbox as links, wait as sleep};
 pub use process::rendezvous::{message, socket_names as names};
 pub use process::{observer as observe, section};
 
+pub use direction::Direction;
 pub use error::Error;
 pub use os::clock::{Deadline, MonotonicClock};
-pub use process::channel::claim::{Direction, End};
+pub use process::channel::claim::End;
 pub use process::channel::coherence::Hints;
 pub use process::channel::doorbell::LinkDoorbell;
 pub use process::channel::mailbox::{Counterpart, RxLinks, RxSender, TxLink, TxLinks};

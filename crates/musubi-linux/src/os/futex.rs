@@ -145,12 +145,6 @@ pub fn wake_local(word: &AtomicU32) {
     let _ = kernel::wake(word, kernel::Flags::PRIVATE, i32::MAX as u32);
 }
 
-/// Whether spinning can help: not if this process was given one processor only, where it would keep the other side
-/// from running. A thread that took one of several by [`super::realtime::pin_to_core`] may spin.
-pub fn spin_allowed() -> bool {
-    crate::os::realtime::pinned_by_choice() || rustix::thread::sched_getaffinity(None).is_ok_and(|set| set.count() > 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

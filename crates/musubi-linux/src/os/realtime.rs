@@ -59,7 +59,7 @@ pub fn pin_to_core(core: usize) -> Result<(), Error> {
 static PINNED_BY_CHOICE: AtomicBool = AtomicBool::new(false);
 
 /// Whether a single allowed processor is this process's own choice, so that a peer may well run on another one.
-pub(crate) fn pinned_by_choice() -> bool {
+fn pinned_by_choice() -> bool {
     PINNED_BY_CHOICE.load(Ordering::Relaxed)
 }
 
@@ -129,6 +129,12 @@ fn limit(resource: Resource) -> String {
     getrlimit(resource).current.map_or_else(|| "unlimited".to_owned(), |value| value.to_string())
 }
 
+/// Whether spinning can help: not if this process was given one processor only, where it would keep the other side
+/// from running. A thread that took one of several by [`pin_to_core`] may spin.
+pub fn spin_allowed() -> bool {
+    pinned_by_choice() || rustix::thread::sched_getaffinity(None).is_ok_and(|set| set.count() > 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,7 +153,7 @@ mod tests {
             let (core, several) = (cores()[0], cores().len() > 1);
             pin_to_core(core).unwrap();
             assert_eq!(cores(), [core]);
-            assert_eq!(crate::os::futex::spin_allowed(), several, "one processor by choice, not by necessity");
+            assert_eq!(spin_allowed(), several, "one processor by choice, not by necessity");
         })
         .join()
         .unwrap();

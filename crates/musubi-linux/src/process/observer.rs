@@ -13,11 +13,11 @@ use musubi_core::layout::{Part, header, rx, tx};
 use musubi_core::plan::Plan;
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::direction::Direction;
 use crate::error::Error;
 use crate::os::clock::{Deadline, now_ns, timespec};
 use crate::os::credentials::{Credentials, Mortality, mortality};
 use crate::os::descriptor::Descriptor;
-use crate::process::channel::claim::Direction;
 use crate::process::rendezvous::connection::{Connection, Incoming, Outgoing, Stage};
 use crate::process::rendezvous::dial::{Answer, call};
 use crate::process::rendezvous::message::{Message, Party, Refusal};

@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use musubi_core::plan::{Plan, PortKind, Role};
 use musubi_core::words::OwnWords;
 use rustix::event::epoll;
 
+use crate::direction::Direction;
 use crate::error::{Error, Tried};
 use crate::os::clock::{Deadline, MonotonicClock, now_ns};
 use crate::os::credentials::Credentials;
@@ -25,7 +26,7 @@ use crate::os::descriptor::Descriptor;
 use crate::os::forks::{Kept, Process};
 use crate::os::mapping::Access;
 use crate::os::realtime;
-use crate::process::channel::claim::{Direction, End};
+use crate::process::channel::claim::End;
 use crate::process::channel::latest_timer::LateTimer;
 use crate::process::channel::segment::{self, Segment, SmemMember};
 use crate::process::channel::shelf::Shelf;
@@ -175,7 +176,7 @@ impl Participant {
     fn wait_for_answers(&self, deadline: Deadline) {
         let mut registry = self.shared.lock();
         while !registry.all_answered() && !registry.obstacles.forbid_start() {
-            let Some(changed) = wait_changed(&self.shared, registry, deadline) else { return };
+            let Some(changed) = self.shared.wait_changed(registry, deadline) else { return };
             registry = changed;
         }
     }
@@ -255,7 +256,7 @@ impl Participant {
                 return Err(Error::Left);
             }
             let obstacle = registry.obstacles.of_domain(&self.shared, domain);
-            registry = match wait_changed(&self.shared, registry, deadline) {
+            registry = match self.shared.wait_changed(registry, deadline) {
                 Some(registry) => registry,
                 None => return Err(obstacle.unwrap_or(Error::TimedOut("a participant of the domain"))),
             };
@@ -327,22 +328,6 @@ impl Drop for Participant {
         let _ = attendant.join();
         let wakers = self.shared.lock().leave(&self.shared);
         wakers.into_iter().for_each(Waker::wake);
-    }
-}
-
-/// Waits for a change of the registry; `None` if the deadline passed.
-pub(crate) fn wait_changed<'a>(
-    shared: &'a Shared,
-    registry: MutexGuard<'a, Registry>,
-    deadline: Deadline,
-) -> Option<MutexGuard<'a, Registry>> {
-    match deadline.left_ns() {
-        Some(0) => None,
-        Some(ns) => {
-            let waited = shared.changed.wait_timeout(registry, Duration::from_nanos(ns));
-            Some(waited.unwrap_or_else(PoisonError::into_inner).0)
-        }
-        None => Some(shared.changed.wait(registry).unwrap_or_else(PoisonError::into_inner)),
     }
 }
 

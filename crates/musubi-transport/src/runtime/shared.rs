@@ -112,7 +112,7 @@ impl Shared {
                 .map_err(|_| Error::NodeInitFailed)?;
         }
         let event_loop = EventLoop::new(&wiring.epoll)?;
-        if !futex::spin_allowed() {
+        if !musubi_linux::realtime::spin_allowed() {
             options.spin_ns = 0;
         }
         let state = State {

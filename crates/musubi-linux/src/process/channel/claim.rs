@@ -11,11 +11,12 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-use musubi_core::layout::{Part, rx, tx};
+use musubi_core::layout::{rx, tx};
 use musubi_core::plan::Fifo;
 use musubi_core::port::Doorbell;
 use rustix::event::epoll;
 
+use crate::direction::Direction;
 use crate::error::{Error, Tried};
 use crate::process::channel::doorbell::LinkDoorbell;
 use crate::process::channel::event_fd::EventGate;
@@ -23,50 +24,6 @@ use crate::process::channel::latest_timer::LateTime;
 use crate::process::channel::mailbox::{RxLinks, TxLinks};
 use crate::process::rendezvous::registry::{Shared, Token};
 use crate::process::section::OwnPart;
-
-/// Which end of a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
-    /// The end that sends.
-    Send,
-    /// The end that receives.
-    Receive,
-}
-
-impl Direction {
-    /// The end at the other side.
-    pub fn other(self) -> Direction {
-        match self {
-            Direction::Send => Direction::Receive,
-            Direction::Receive => Direction::Send,
-        }
-    }
-
-    /// The word of such an end that says whether it is in use.
-    pub(crate) fn open_word(self) -> u32 {
-        match self {
-            Direction::Send => tx::OPEN,
-            Direction::Receive => rx::OPEN,
-        }
-    }
-
-    /// Such an end of a channel in its holder's section.
-    pub(crate) fn part(self, fifo: u16) -> Part {
-        match self {
-            Direction::Send => Part::Tx(fifo),
-            Direction::Receive => Part::Rx(fifo),
-        }
-    }
-}
-
-impl std::fmt::Display for Direction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Direction::Send => "sending",
-            Direction::Receive => "receiving",
-        })
-    }
-}
 
 /// What the attendant and the holder share of an end.
 #[derive(Debug)]

@@ -330,7 +330,7 @@ pub(crate) fn open(shared: &Arc<Shared>, number: u16, deadline: Deadline) -> Res
             return Ok(Segment { shared: Arc::clone(shared), number, own, mapping, view: Arc::clone(&member.view) });
         }
         let obstacle = registry.obstacles.of_domain(shared, member.creating_domain);
-        registry = match crate::process::participant::wait_changed(shared, registry, deadline) {
+        registry = match shared.wait_changed(registry, deadline) {
             Some(registry) => registry,
             None => {
                 let absent = Error::TimedOut("the participant that creates the shared memory");

@@ -13,8 +13,8 @@ use musubi_core::channel::{Attachment, Deadline};
 use musubi_core::plan::Plan;
 use musubi_core::port::Clock;
 
+use crate::direction::Direction;
 use crate::error::Error;
-use crate::process::channel::claim::Direction;
 use crate::process::channel::receiver::{self, ReceivingEnd};
 use crate::process::channel::sender::{self, SendingEnd};
 use crate::process::channel::smem::SharedEnd;

@@ -11,6 +11,7 @@ use musubi_core::plan::Plan;
 
 use crate::os::clock::now_ns;
 use crate::os::futex::{self, Wake, Watch};
+use crate::os::realtime;
 use crate::process::channel::mailbox::{RxSender, TxLink};
 
 /// Looks between two readings of the clock while spinning.
@@ -37,7 +38,7 @@ impl Spin {
     /// What the plan says for a domain, or nothing where this thread has one processor only.
     pub(crate) fn of(plan: &Plan<'_>, domain: u16) -> Spin {
         let planned = plan.domains.get(usize::from(domain)).map_or(0, |domain| domain.spin_ns);
-        Spin { ns: if futex::spin_allowed() { u64::from(planned) } else { 0 } }
+        Spin { ns: if realtime::spin_allowed() { u64::from(planned) } else { 0 } }
     }
 
     /// Looks again and again until there is a result, the spinning time is over or the deadline has passed.

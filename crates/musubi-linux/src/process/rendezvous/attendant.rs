@@ -14,10 +14,10 @@ use musubi_core::layout::header;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 
+use crate::direction::Direction;
 use crate::error::{Error, Tried};
 use crate::os::clock::{now_ns, timespec};
 use crate::os::signals;
-use crate::process::channel::claim::Direction;
 use crate::process::rendezvous::connection::Stage;
 use crate::process::rendezvous::registry::{HALF_OPEN_NS_MAX, Registry, Shared, Token};
 

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use rustix::net::{SocketFlags, accept_with};
 
+use crate::direction::Direction;
 use crate::os::clock::now_ns;
 use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Kept;
-use crate::process::channel::claim::Direction;
 use crate::process::channel::doorbell::is_doorbell;
 use crate::process::rendezvous::connection::{Connection, Incoming, Stage};
 use crate::process::rendezvous::dial::{Answer, call};

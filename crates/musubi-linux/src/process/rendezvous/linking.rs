@@ -18,8 +18,9 @@ use musubi_core::port::Doorbell;
 use musubi_core::sync::Site;
 use rustix::event::epoll;
 
+use crate::direction::Direction;
 use crate::error::Error;
-use crate::process::channel::claim::{Direction, End, EndCore, Mailbox};
+use crate::process::channel::claim::{End, EndCore, Mailbox};
 use crate::process::channel::doorbell::{LinkDoorbell, ring_socket};
 use crate::process::channel::event_fd::LinkKey;
 use crate::process::channel::latest_timer::LateTime;

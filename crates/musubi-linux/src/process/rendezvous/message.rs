@@ -11,7 +11,7 @@
 //! 28 u16 channel       30 u8 direction 31 u8 open      32 u32 serial or generation   36 u32 reason
 //! ```
 
-use crate::process::channel::claim::Direction;
+use crate::direction::Direction;
 
 /// Length of every message in bytes.
 pub const BYTES: usize = 64;

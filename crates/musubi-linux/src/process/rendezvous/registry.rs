@@ -13,15 +13,17 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
 
 use musubi_core::plan::Plan;
 use rustix::event::epoll;
 
-use crate::os::clock::now_ns;
+use crate::direction::Direction;
+use crate::os::clock::{Deadline, now_ns};
 use crate::os::credentials::{Credentials, Mortality, mortality};
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::{Kept, Process};
-use crate::process::channel::claim::{Direction, EndCore};
+use crate::process::channel::claim::EndCore;
 use crate::process::channel::latest_timer::LateTimer;
 use crate::process::channel::mailbox::TxLink;
 use crate::process::channel::segment::SmemMember;
@@ -164,6 +166,22 @@ pub(crate) struct Holding {
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a change of the registry; `None` if the deadline passed.
+    pub(crate) fn wait_changed<'a>(
+        &self,
+        registry: MutexGuard<'a, Registry>,
+        deadline: Deadline,
+    ) -> Option<MutexGuard<'a, Registry>> {
+        match deadline.left_ns() {
+            Some(0) => None,
+            Some(ns) => {
+                let waited = self.changed.wait_timeout(registry, Duration::from_nanos(ns));
+                Some(waited.unwrap_or_else(PoisonError::into_inner).0)
+            }
+            None => Some(self.changed.wait(registry).unwrap_or_else(PoisonError::into_inner)),
+        }
     }
 
     /// Makes the attendant look at the registry.

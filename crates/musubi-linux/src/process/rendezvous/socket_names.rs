@@ -5,8 +5,8 @@
 
 use rustix::net::SocketAddrUnix;
 
+use crate::direction::Direction;
 use crate::error::{Error, Tried};
-use crate::process::channel::claim::Direction;
 
 /// Environment variable that names the instance where the caller does not.
 pub const INSTANCE_VARIABLE: &str = "MUSUBI_INSTANCE";
