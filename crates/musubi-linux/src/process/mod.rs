@@ -5,3 +5,5 @@ pub mod observer;
 pub mod participant;
 pub mod rendezvous;
 pub mod section;
+
+mod attachment;

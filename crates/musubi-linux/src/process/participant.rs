@@ -28,8 +28,11 @@ use crate::os::mapping::Access;
 use crate::os::realtime;
 use crate::process::channel::claim::End;
 use crate::process::channel::latest_timer::LateTimer;
+use crate::process::channel::receiver::ReceivingState;
 use crate::process::channel::segment::{self, Segment, SmemMember};
+use crate::process::channel::sender::SendingState;
 use crate::process::channel::shelf::Shelf;
+use crate::process::channel::smem::Permit;
 use crate::process::rendezvous::attendant;
 use crate::process::rendezvous::dial::{Dial, answer_calls};
 use crate::process::rendezvous::message::Party;
@@ -106,8 +109,30 @@ impl Options {
 #[derive(Debug)]
 pub struct Participant {
     shared: Arc<Shared>,
-    shelf: Arc<Shelf>,
+    /// Where the ends wait while no handle is open.
+    pub(crate) shelves: Shelves,
     attendant: Option<JoinHandle<()>>,
+}
+
+/// The states of a participant's ends of which no handle is open.
+#[derive(Debug)]
+pub(crate) struct Shelves {
+    pub(crate) sending: Arc<Shelf<SendingState>>,
+    pub(crate) receiving: Arc<Shelf<ReceivingState>>,
+    pub(crate) segments: Arc<Shelf<Permit>>,
+}
+
+impl Shelves {
+    fn of(plan: &Plan<'_>) -> Shelves {
+        let permits = (0u16..).zip(plan.smems).map(|(smem, _)| (smem, Permit));
+        Shelves { sending: Shelf::of([]), receiving: Shelf::of([]), segments: Shelf::of(permits) }
+    }
+
+    fn close(&self) {
+        self.sending.close();
+        self.receiving.close();
+        self.segments.close();
+    }
 }
 
 /// What is known of a peer.
@@ -153,7 +178,7 @@ impl Participant {
         prepare(&section, options.memory)?;
         let shared = Arc::new(new_shared(plan, names, me, section, slot)?);
         let attendant = attendant::start(Arc::clone(&shared))?;
-        let participant = Participant { shared, shelf: Shelf::new(), attendant: Some(attendant) };
+        let participant = Participant { shared, shelves: Shelves::of(plan), attendant: Some(attendant) };
         participant.join(options.deadline)?;
         Ok(participant)
     }
@@ -303,11 +328,6 @@ impl Participant {
         drop(self);
     }
 
-    /// Where the ends wait while no handle is open.
-    pub(crate) fn shelf(&self) -> &Arc<Shelf> {
-        &self.shelf
-    }
-
     fn check_process(&self) -> Result<(), Error> {
         if self.shared.process.is_this() { Ok(()) } else { Err(Error::Forked) }
     }
@@ -321,7 +341,7 @@ impl Drop for Participant {
             std::mem::forget(attendant);
             return;
         }
-        self.shelf.close();
+        self.shelves.close();
         self.shared.section.words().set(header::STATE, state::TERMINATED);
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.wake_attendant();

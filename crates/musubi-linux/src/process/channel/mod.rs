@@ -12,6 +12,5 @@ pub mod wait;
 
 pub(crate) mod event_fd;
 pub(crate) mod latest_timer;
-
 pub(crate) mod shelf;
-mod wait_any;
+pub(crate) mod wait_any;

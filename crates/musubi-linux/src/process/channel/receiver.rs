@@ -32,9 +32,9 @@ use crate::process::channel::wait::{Sleep, Spin, stream_pause};
 #[derive(Debug)]
 pub struct ReceivingEnd {
     /// Always there; taken out only when the handle is dropped.
-    state: RefCell<Option<State>>,
+    state: RefCell<Option<ReceivingState>>,
     spin: Spin,
-    shelf: Arc<Shelf>,
+    shelf: Arc<Shelf<ReceivingState>>,
 }
 
 /// One incarnation of the sender.
@@ -49,7 +49,7 @@ struct Lane {
 
 /// What an end knows and owns; the part that is parked while no handle is open.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct ReceivingState {
     /// The one that is read first; at most [`INCARNATIONS_MAX`].
     lanes: VecDeque<Lane>,
     /// Drained ones of which blocks are still held; each holds at least one block.
@@ -65,11 +65,11 @@ pub(crate) struct State {
     end: End,
 }
 
-impl State {
-    pub(crate) fn new(end: End, plan: &Plan<'_>) -> Result<State, crate::Error> {
+impl ReceivingState {
+    pub(crate) fn new(end: End, plan: &Plan<'_>) -> Result<ReceivingState, crate::Error> {
         let links = Arc::clone(end.rx_links().ok_or(crate::Error::Plan)?);
         let trust = plan.domains.get(usize::from(end.channel().from)).ok_or(crate::Error::Plan)?.trust;
-        Ok(State {
+        Ok(ReceivingState {
             links,
             trust,
             lanes: VecDeque::with_capacity(INCARNATIONS_MAX),
@@ -181,7 +181,7 @@ impl State {
         self.lanes.front_mut().is_some_and(|front| front.core.ready())
     }
 
-    /// [`State::ready`] as the end of a wait, which takes an event.
+    /// [`ReceivingState::ready`] as the end of a wait, which takes an event.
     #[inline(always)]
     fn take_ready(&mut self) -> Option<()> {
         let ready = self.ready();
@@ -202,7 +202,7 @@ impl State {
         self.dequeue_retired()
     }
 
-    /// [`State::dequeue`] from senders that are gone, until one is left behind that lives.
+    /// [`ReceivingState::dequeue`] from senders that are gone, until one is left behind that lives.
     #[cold]
     fn dequeue_retired(&mut self) -> Result<(Received<'static>, u16), Error> {
         for _ in 0..=INCARNATIONS_MAX {
@@ -232,7 +232,7 @@ impl State {
         self.free_former(received)
     }
 
-    /// [`State::free`] of a block that is not the front sender's.
+    /// [`ReceivingState::free`] of a block that is not the front sender's.
     #[cold]
     fn free_former<'r>(&mut self, mut received: Received<'r>) -> Result<(), Received<'r>> {
         for lane in self.lanes.iter_mut().chain(&mut self.former) {
@@ -298,12 +298,12 @@ fn new_lane(end: &End, trust: Trust, sender: &RxSender, next_tag: &mut u16) -> O
 }
 
 impl ReceivingEnd {
-    pub(crate) fn new(state: State, spin: Spin, shelf: Arc<Shelf>) -> ReceivingEnd {
+    pub(crate) fn new(state: ReceivingState, spin: Spin, shelf: Arc<Shelf<ReceivingState>>) -> ReceivingEnd {
         ReceivingEnd { state: RefCell::new(Some(state)), spin, shelf }
     }
 
     #[inline(always)]
-    fn state(&self) -> RefMut<'_, State> {
+    fn state(&self) -> RefMut<'_, ReceivingState> {
         RefMut::map(self.state.borrow_mut(), |state| match state {
             Some(state) => state,
             None => unreachable!("taken out only when dropped"),
@@ -467,7 +467,7 @@ impl ReceivingEnd {
 impl Drop for ReceivingEnd {
     fn drop(&mut self) {
         if let Some(state) = self.state.get_mut().take() {
-            self.shelf.park_receiving(state);
+            self.shelf.park(state.fifo(), state);
         }
     }
 }

@@ -33,14 +33,14 @@ use crate::process::channel::wait::{Sleep, Spin, stream_pause};
 #[derive(Debug)]
 pub struct SendingEnd {
     /// Always there; taken out only when the handle is dropped.
-    state: RefCell<Option<State>>,
+    state: RefCell<Option<SendingState>>,
     spin: Spin,
-    shelf: Arc<Shelf>,
+    shelf: Arc<Shelf<SendingState>>,
 }
 
 /// What an end knows and owns; the part that is parked while no handle is open.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct SendingState {
     core: Sender<'static, Box<[Entry]>, Hints>,
     links: Arc<TxLinks>,
     link: Option<TxLink>,
@@ -56,8 +56,8 @@ pub(crate) struct State {
     end: End,
 }
 
-impl State {
-    pub(crate) fn new(end: End) -> Result<State, crate::Error> {
+impl SendingState {
+    pub(crate) fn new(end: End) -> Result<SendingState, crate::Error> {
         let fifo = end.channel();
         let links = Arc::clone(end.tx_links().ok_or(crate::Error::Plan)?);
         let entries = vec![Entry::NEW; fifo.blocks as usize].into_boxed_slice();
@@ -67,7 +67,7 @@ impl State {
         // one in this process that writes this part, the seal the only process.
         let own: OwnWords<'static> = unsafe { OwnWords::new(base, words) };
         let core = Sender::new(own, fifo, end.me(), entries, Hints).map_err(|_| crate::Error::Plan)?;
-        Ok(State {
+        Ok(SendingState {
             core,
             links,
             link: None,
@@ -198,18 +198,18 @@ fn doorbell(link: &Option<TxLink>) -> LinkDoorbell<'_> {
 /// The receiver's words for as long as the link is kept.
 fn extended(link: &TxLink) -> PeerWords<'static> {
     let words = link.words.words();
-    // SAFETY: the address and length are those of a valid view; `State` keeps the link, and with it the mapping, until
+    // SAFETY: the address and length are those of a valid view; `SendingState` keeps the link, and with it the mapping, until
     // after it has given `core` another one.
     unsafe { PeerWords::new(words.bytes_at(0, 0).cast(), words.len()) }
 }
 
 impl SendingEnd {
-    pub(crate) fn new(state: State, spin: Spin, shelf: Arc<Shelf>) -> SendingEnd {
+    pub(crate) fn new(state: SendingState, spin: Spin, shelf: Arc<Shelf<SendingState>>) -> SendingEnd {
         SendingEnd { state: RefCell::new(Some(state)), spin, shelf }
     }
 
     #[inline(always)]
-    fn state(&self) -> RefMut<'_, State> {
+    fn state(&self) -> RefMut<'_, SendingState> {
         RefMut::map(self.state.borrow_mut(), |state| match state {
             Some(state) => state,
             None => unreachable!("taken out only when dropped"),
@@ -332,7 +332,11 @@ impl SendingEnd {
     }
 
     /// Waits until `check` has a result; reports a loss instead of waiting.
-    fn wait_until<R>(&self, deadline: Deadline, mut check: impl FnMut(&mut State) -> Option<R>) -> Result<R, Error> {
+    fn wait_until<R>(
+        &self,
+        deadline: Deadline,
+        mut check: impl FnMut(&mut SendingState) -> Option<R>,
+    ) -> Result<R, Error> {
         let mut look = || {
             let mut state = self.state();
             state.follow();
@@ -388,7 +392,7 @@ impl SendingEnd {
 impl Drop for SendingEnd {
     fn drop(&mut self) {
         if let Some(state) = self.state.get_mut().take() {
-            self.shelf.park_sending(state);
+            self.shelf.park(state.fifo(), state);
         }
     }
 }
@@ -465,7 +469,7 @@ impl SendingEndTrait for SendingEnd {
         let mut state = self.state();
         state.follow();
         state.is_each = rule.is_each();
-        let State { core, link, .. } = &mut *state;
+        let SendingState { core, link, .. } = &mut *state;
         core.set_filter(rule, &doorbell(link));
         state.held_until_ns = None;
         state.end.disarm_late();
@@ -475,7 +479,7 @@ impl SendingEndTrait for SendingEnd {
     fn reset(&self) {
         let mut state = self.state();
         state.follow();
-        let State { core, link, .. } = &mut *state;
+        let SendingState { core, link, .. } = &mut *state;
         core.reset(&doorbell(link));
         state.ring_a_newcomer();
     }

@@ -33,13 +33,17 @@ const NEWCOMERS_MAX: u32 = 64;
 /// An SMEM channel with its lock.
 #[derive(Debug)]
 pub struct SharedEnd {
-    state: RefCell<State>,
+    state: RefCell<LockState>,
     spin: Spin,
-    shelf: Arc<Shelf>,
+    permits: Arc<Shelf<Permit>>,
 }
 
+/// The right to have a handle of a channel: a second handle of one participant would write the same ticket.
 #[derive(Debug)]
-struct State {
+pub(crate) struct Permit;
+
+#[derive(Debug)]
+struct LockState {
     bakery: Bakery<'static>,
     others: Vec<Contender<'static>>,
     version: Option<u32>,
@@ -54,9 +58,14 @@ impl SharedEnd {
     ///
     /// # Errors
     /// [`crate::Error::Plan`] if the plan names a lock that this port does not have.
-    pub(crate) fn new(segment: Segment, spin: Spin, shelf: Arc<Shelf>) -> Result<SharedEnd, crate::Error> {
+    pub(crate) fn new(
+        segment: Segment,
+        permit: Permit,
+        spin: Spin,
+        permits: Arc<Shelf<Permit>>,
+    ) -> Result<SharedEnd, crate::Error> {
         let Some(ticket) = segment.own_ticket() else {
-            shelf.close_segment(segment.smem());
+            permits.park(segment.smem(), permit);
             return Err(crate::Error::Plan);
         };
         let words = ticket.words();
@@ -64,8 +73,8 @@ impl SharedEnd {
         // so nothing else in this process writes the line.
         let own: OwnWords<'static> = unsafe { OwnWords::new(words.bytes_at(0, 0).cast(), words.len()) };
         let bakery = Bakery::new(segment.me().0, own);
-        let state = State { bakery, others: Vec::new(), version: None, tickets: Tickets::from([]), segment };
-        Ok(SharedEnd { state: RefCell::new(state), spin, shelf })
+        let state = LockState { bakery, others: Vec::new(), version: None, tickets: Tickets::from([]), segment };
+        Ok(SharedEnd { state: RefCell::new(state), spin, permits })
     }
 
     /// Address of the memory, the same as long as the channel is open.
@@ -120,11 +129,11 @@ impl Drop for SharedEnd {
         let state = self.state.get_mut();
         state.bakery.abandon();
         let _ = state.unlock();
-        self.shelf.close_segment(state.segment.smem());
+        self.permits.park(state.segment.smem(), Permit);
     }
 }
 
-impl State {
+impl LockState {
     /// Takes note of members that came or went.
     fn follow(&mut self) {
         if self.version == Some(self.segment.tickets_version()) {
