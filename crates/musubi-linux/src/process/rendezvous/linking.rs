@@ -20,7 +20,7 @@ use rustix::event::epoll;
 
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::process::channel::claim::{End, EndCore, Mailbox};
+use crate::process::channel::claim::End;
 use crate::process::channel::doorbell::{LinkDoorbell, ring_socket};
 use crate::process::channel::event_fd::LinkKey;
 use crate::process::channel::latest_timer::LateTime;
@@ -28,8 +28,9 @@ use crate::process::channel::mailbox::{
     INCARNATIONS_MAX, RxLinks, RxSender, RxState, TxLink, TxLinks, TxState, Versioned,
 };
 use crate::process::rendezvous::dial::claim;
+use crate::process::rendezvous::holding::{EndCore, Holding, Mailbox};
 use crate::process::rendezvous::message::Message;
-use crate::process::rendezvous::registry::{Holding, Registry, Shared};
+use crate::process::rendezvous::registry::{Registry, Shared};
 use crate::process::section::{OwnPart, PeerPart};
 
 impl Registry {
@@ -87,7 +88,7 @@ impl Registry {
 
     /// Tells the participants of the other domain that an end was opened or closed.
     fn announce(&mut self, shared: &Shared, core: &EndCore, open: bool) {
-        let other = core.other_domain(shared);
+        let other = core.other_domain(shared.plan);
         let message = Message::End { fifo: core.fifo, direction: core.direction, open, serial: core.serial };
         for peer in 0..self.peers.len() {
             if self.peers[peer].party.domain == other {
@@ -99,7 +100,7 @@ impl Registry {
     /// Tells a new peer of the ends we hold that concern it.
     pub(crate) fn announce_all(&mut self, shared: &Shared, connection: u32, domain: u16) {
         let concerned: Vec<_> = self.holdings.iter().map(|holding| Arc::clone(&holding.core)).collect();
-        for core in concerned.iter().filter(|core| core.other_domain(shared) == domain) {
+        for core in concerned.iter().filter(|core| core.other_domain(shared.plan) == domain) {
             let message = Message::End { fifo: core.fifo, direction: core.direction, open: true, serial: core.serial };
             self.send(shared, connection, message, None);
         }
@@ -123,7 +124,7 @@ impl Registry {
         let peer = &self.peers[peer];
         let theirs = core.direction.other();
         let offer = peer.ends.get(&(core.fifo, theirs)).filter(|end| end.open)?;
-        if peer.party.domain != core.other_domain(shared) {
+        if peer.party.domain != core.other_domain(shared.plan) {
             return None;
         }
         let words = peer.section.part(theirs.part(core.fifo))?;

@@ -6,9 +6,12 @@ pub mod socket_names;
 pub(crate) mod attendant;
 pub(crate) mod connection;
 pub(crate) mod dial;
+pub(crate) mod holding;
+pub(crate) mod membership;
 pub(crate) mod registry;
 pub(crate) mod slot;
 
 mod handshake;
 mod linking;
 mod obstacles;
+mod segments;

@@ -23,12 +23,12 @@ use crate::os::clock::{Deadline, now_ns};
 use crate::os::credentials::{Credentials, Mortality, mortality};
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::{Kept, Process};
-use crate::process::channel::claim::EndCore;
 use crate::process::channel::latest_timer::LateTimer;
 use crate::process::channel::mailbox::TxLink;
-use crate::process::channel::segment::SmemMember;
 use crate::process::rendezvous::connection::{Connection, Outgoing, Sent, Stage};
 use crate::process::rendezvous::dial::{Answer, Dial, call};
+use crate::process::rendezvous::holding::Holding;
+use crate::process::rendezvous::membership::SmemMember;
 use crate::process::rendezvous::message::{Message, Party, Refusal};
 use crate::process::rendezvous::obstacles::{Obstacle, Obstacles};
 use crate::process::rendezvous::socket_names::Names;
@@ -154,13 +154,6 @@ pub(crate) struct RemoteEnd {
     pub(crate) serial: u32,
     pub(crate) open: bool,
     pub(crate) doorbell: Option<Arc<Descriptor>>,
-}
-
-/// An end of ours and the name that makes it ours.
-#[derive(Debug)]
-pub(crate) struct Holding {
-    pub(crate) core: Arc<EndCore>,
-    pub(crate) _claim: Kept,
 }
 
 impl Shared {
@@ -435,7 +428,7 @@ impl Registry {
         self.left = true;
         let mut wakers = Vec::new();
         for holding in std::mem::take(&mut self.holdings) {
-            wakers.extend(holding.core.leave(shared));
+            wakers.extend(holding.core.leave(&shared.epoll));
         }
         while let Some((participant, epoch)) = self.peers.last().map(|peer| (peer.party.participant, peer.party.epoch))
         {

@@ -1,0 +1,122 @@
+//! Our memberships in SMEM channels: the memory that we have, and who else is a member.
+//!
+//! What you may rely on: no call here waits beyond a system call that maps. A mapping stays at its addresses when newer
+//! memory takes its place.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use musubi_core::layout::segment_bytes;
+use musubi_core::plan::{Plan, Role, Smem};
+
+use crate::os::descriptor::Descriptor;
+use crate::os::forks::Kept;
+use crate::os::mapping::Mapping;
+use crate::process::channel::mailbox::Versioned;
+use crate::process::section::PeerPart;
+
+/// The lock lines of the living members.
+pub type Tickets = Arc<[TicketPeer]>;
+
+/// One member that is linked with us.
+#[derive(Clone, Debug)]
+pub struct TicketPeer {
+    /// Global number of the participant.
+    pub participant: u16,
+    /// Its incarnation.
+    pub epoch: u32,
+    /// Its ticket line.
+    pub words: PeerPart,
+}
+
+/// What the attendant and the users share of an SMEM channel.
+#[derive(Debug)]
+pub(crate) struct SegmentView {
+    mapping: Mutex<Option<Arc<Mapping>>>,
+    pub(crate) generation: AtomicU32,
+    pub(crate) settled: AtomicBool,
+    pub(crate) tickets: Versioned<Tickets>,
+}
+
+/// Our membership in an SMEM channel.
+#[derive(Debug)]
+pub(crate) struct SmemMember {
+    pub(crate) number: u16,
+    pub(crate) bytes: u32,
+    pub(crate) creating_domain: u16,
+    pub(crate) memory: Option<Arc<Descriptor>>,
+    pub(crate) right_to_create: Option<Kept>,
+    pub(crate) view: Arc<SegmentView>,
+}
+
+impl SegmentView {
+    fn new() -> SegmentView {
+        SegmentView {
+            mapping: Mutex::new(None),
+            generation: AtomicU32::new(0),
+            settled: AtomicBool::new(false),
+            tickets: Versioned::new(Arc::new([])),
+        }
+    }
+
+    pub(crate) fn settle(&self, settled: bool) {
+        self.settled.store(settled, Ordering::SeqCst);
+    }
+
+    /// Puts new memory where the old was, if it is mapped.
+    pub(crate) fn renew(&self, memory: &Descriptor, generation: u32) -> Result<(), rustix::io::Errno> {
+        let mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mapping) = &*mapping {
+            mapping.replace(memory.as_fd())?;
+        }
+        self.generation.store(generation, Ordering::SeqCst);
+        Ok(())
+    }
+
+    pub(crate) fn map(&self, memory: &Descriptor, bytes: u32) -> Result<Arc<Mapping>, rustix::io::Errno> {
+        let mut mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mapping) = &*mapping {
+            return Ok(Arc::clone(mapping));
+        }
+        let fresh = Arc::new(Mapping::reserved(bytes as usize)?);
+        fresh.replace(memory.as_fd())?;
+        Ok(Arc::clone(mapping.insert(fresh)))
+    }
+}
+
+impl SmemMember {
+    /// Our memberships.
+    pub(crate) fn all(plan: &Plan<'_>, domain: u16) -> Vec<SmemMember> {
+        let smems = plan.smems.iter().enumerate().filter(|(_, smem)| smem.domains.contains(&domain));
+        let member = |(number, smem): (usize, &Smem<'_>)| {
+            Some(SmemMember {
+                number: number as u16,
+                bytes: segment_bytes(smem.bytes)?,
+                creating_domain: creating_domain(plan, smem)?,
+                memory: None,
+                right_to_create: None,
+                view: Arc::new(SegmentView::new()),
+            })
+        };
+        smems.filter_map(member).collect()
+    }
+
+    pub(crate) fn generation(&self) -> u32 {
+        self.view.generation.load(Ordering::SeqCst)
+    }
+
+    /// Whether memory of `generation`, offered by a participant of `domain`, takes the place of what we have.
+    pub(crate) fn prefers(&self, own_domain: u16, domain: u16, generation: u32) -> bool {
+        if self.memory.is_none() {
+            return true;
+        }
+        let newer = generation.wrapping_sub(self.generation()).wrapping_sub(1) < u32::MAX / 2;
+        generation != self.generation() && domain == self.creating_domain && (own_domain != domain || newer)
+    }
+}
+
+fn creating_domain(plan: &Plan<'_>, smem: &Smem<'_>) -> Option<u16> {
+    let is_master = |domain: &&u16| plan.domains[usize::from(**domain)].role == Role::Master;
+    smem.domains.iter().find(is_master).or(smem.domains.first()).copied()
+}
