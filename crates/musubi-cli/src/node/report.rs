@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use musubi_transport::NodeId;
 use musubi_transport::engine::endpoint_status as status;
-use musubi_transport::engine::inspect::ChannelPicture;
+use musubi_transport::engine::inspect::{ChannelPicture, PeerPicture};
 use musubi_transport::topology::Topology;
 use serde::Serialize;
 
@@ -56,6 +56,10 @@ pub struct Rates {
     pub messages_received: f64,
     pub channel_items: f64,
     pub channel_bytes: f64,
+    /// Payload of messages, packets and scalars that this node sent.
+    pub bytes_sent: f64,
+    /// Likewise, that it received.
+    pub bytes_received: f64,
 }
 
 /// An end of a channel.
@@ -128,17 +132,32 @@ impl Rates {
         let sums = |picture: &Picture| {
             let sent: u64 = picture.peers.iter().map(|peer| peer.messages_sent).sum();
             let received: u64 = picture.peers.iter().map(|peer| peer.messages_received).sum();
-            [sent, received, picture.channels.iter().map(|channel| channel.items).sum(), bytes(picture)]
+            let of_messages = |of: fn(&PeerPicture) -> u64| picture.peers.iter().map(of).sum::<u64>();
+            let in_channels = |bit: u32| {
+                let channels = picture.channels.iter().filter(|channel| channel.status & bit != 0);
+                channels.map(|channel| channel.bytes).sum::<u64>()
+            };
+            [
+                sent,
+                received,
+                picture.channels.iter().map(|channel| channel.items).sum(),
+                picture.channels.iter().map(|channel| channel.bytes).sum(),
+                of_messages(|peer| peer.message_bytes_sent.unwrap_or(0)) + in_channels(status::SEND),
+                of_messages(|peer| peer.message_bytes_received.unwrap_or(0)) + in_channels(status::RECEIVE),
+            ]
         };
         let (earlier, now) = (sums(earlier), sums(now));
         // Channels and peers come and go, so a sum may shrink.
         let rate = |at: usize| now[at].saturating_sub(earlier[at]) as f64 / seconds;
-        Rates { messages_sent: rate(0), messages_received: rate(1), channel_items: rate(2), channel_bytes: rate(3) }
+        Rates {
+            messages_sent: rate(0),
+            messages_received: rate(1),
+            channel_items: rate(2),
+            channel_bytes: rate(3),
+            bytes_sent: rate(4),
+            bytes_received: rate(5),
+        }
     }
-}
-
-fn bytes(picture: &Picture) -> u64 {
-    picture.channels.iter().map(|channel| channel.bytes).sum()
 }
 
 fn channels(id: NodeId, picture: &Picture, earlier: Option<&Picture>) -> Vec<Channel> {
@@ -199,7 +218,23 @@ mod tests {
         let endpoint = EndpointId::new(id, 3, 1);
         let status = status::OPEN | status::CONNECTED | status::PACKET_CHANNEL | status::RECEIVE;
         let channel = ChannelPicture { endpoint, other: endpoint, status, depth: 2, items, bytes: items * 100 };
-        let picture = Picture { at_ns, channels: vec![channel], ..Picture::new(node) };
+        let peer = PeerPicture {
+            node: id,
+            standing: 1,
+            incarnation: 1,
+            unconfirmed: 0,
+            waiting: 0,
+            held_back: 0,
+            asked: 0,
+            messages_sent: 0,
+            messages_received: 0,
+            frames_received: 0,
+            refused: 0,
+            links: 1,
+            message_bytes_sent: Some(items * 3),
+            message_bytes_received: Some(items * 5),
+        };
+        let picture = Picture { at_ns, peers: vec![peer], channels: vec![channel], ..Picture::new(node) };
         let found = Found { way: Way::Shm, rtt_ns: 5_000, picture: Some(picture) };
         BTreeMap::from([(id, Some(found)), (NodeId::new(0, 2).unwrap(), None)])
     }
@@ -211,6 +246,8 @@ mod tests {
         let report = Report::new(&topology, Some(&before), &now);
         let rates = report.nodes[0].rates.unwrap();
         assert_eq!((rates.channel_items, rates.channel_bytes), (100.0, 10_000.0));
+        // The channel's end receives; messages count beside it.
+        assert_eq!((rates.bytes_sent, rates.bytes_received), (200.0 * 3.0 / 2.0, 10_000.0 + 200.0 * 5.0 / 2.0));
         assert_eq!(report.channels[0].items_per_s, Some(100.0));
         assert_eq!((report.channels[0].state, report.channels[0].direction), ("open", "receives"));
         assert_eq!((report.nodes[0].depth, report.nodes[1].running), (Some(2), false));

@@ -129,7 +129,7 @@ impl<B: Block> Engine<B> {
             self.counters.messages_dropped += 1;
             return self.emit_at(place, Header { from: to.bits(), ..Header::new(Kind::Deleted) }, &[], links);
         }
-        if !self.let_in(place, to) {
+        if !self.let_in(place, to, header.length) {
             self.refuse(place, |counters| &mut counters.overruns);
             return;
         }
@@ -138,7 +138,7 @@ impl<B: Block> Engine<B> {
 
     /// Counts a message that came; false if its sender had no credit for it.
     #[inline]
-    fn let_in(&mut self, place: u16, to: EndpointId) -> bool {
+    fn let_in(&mut self, place: u16, to: EndpointId, bytes: u32) -> bool {
         let intake = self.intake(place, to);
         if intake.arrived.wrapping_sub(intake.told) >= MESSAGE_CREDIT {
             return false;
@@ -150,6 +150,7 @@ impl<B: Block> Engine<B> {
         }
         let peer = self.peers.at(place);
         peer.counters.messages_received += 1;
+        peer.counters.message_bytes_received += u64::from(bytes);
         true
     }
 

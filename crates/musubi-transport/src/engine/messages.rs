@@ -124,7 +124,7 @@ impl<B: Block> Engine<B> {
                 return Err(Error::EndpointInvalid);
             }
             flow.sent = flow.sent.wrapping_add(1);
-            peer.counters.messages_sent += 1;
+            peer.counters.count_sent(payload.len());
             self.message(ME, &header, copied(payload), links);
             return Ok(Sending::Done);
         }
@@ -136,7 +136,7 @@ impl<B: Block> Engine<B> {
             return Ok(Sending::Blocked);
         }
         flow.sent = flow.sent.wrapping_add(1);
-        peer.counters.messages_sent += 1;
+        peer.counters.count_sent(payload.len());
         let Sent::Numbered(number) = sent else { return Ok(Sending::Done) };
         let request = self.requests.create(Doing::Confirm { bytes: payload.len() as u32 })?;
         let unconfirmed = Unconfirmed { number, request: Some(request) };
@@ -285,7 +285,7 @@ impl<B: Block> Engine<B> {
         }
         flow.sent = flow.sent.wrapping_add(1);
         let empty = flow.waiting.is_empty();
-        peer.counters.messages_sent += 1;
+        peer.counters.count_sent(message.payload.len());
         if empty {
             peer.busy.retain(|busy| *busy != id);
         }

@@ -57,12 +57,25 @@ pub struct PeerCounters {
     pub messages_sent: u64,
     /// Messages taken into this node.
     pub messages_received: u64,
+    /// Payload bytes of messages handed to the link.
+    pub message_bytes_sent: u64,
+    /// Payload bytes of messages taken into this node.
+    pub message_bytes_received: u64,
     /// Frames that came, of every kind.
     pub frames_received: u64,
     /// Frames that were against the rules.
     pub refused: u64,
     /// Links there have been.
     pub links: u64,
+}
+
+impl PeerCounters {
+    /// A message of so many bytes goes to the link.
+    #[inline]
+    pub(super) fn count_sent(&mut self, bytes: usize) {
+        self.messages_sent += 1;
+        self.message_bytes_sent += bytes as u64;
+    }
 }
 
 /// A node this one has to do with.

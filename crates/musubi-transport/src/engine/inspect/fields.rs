@@ -31,6 +31,16 @@ impl Field for u64 {
     }
 }
 
+/// A count that was added to the end of a record: a node of before does not say it.
+impl Field for Option<u64> {
+    fn put(self, bytes: &mut Vec<u8>) {
+        self.unwrap_or(0).put(bytes);
+    }
+    fn get(reader: &mut Reader<'_>) -> Option<Option<u64>> {
+        if reader.bytes.is_empty() { Some(None) } else { u64::get(reader).map(Some) }
+    }
+}
+
 impl Field for NodeId {
     fn put(self, bytes: &mut Vec<u8>) {
         (self.index() as u32).put(bytes);

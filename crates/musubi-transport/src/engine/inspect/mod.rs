@@ -83,6 +83,10 @@ pub struct PeerPicture {
     pub refused: u64,
     /// Links there have been.
     pub links: u64,
+    /// Payload bytes of messages sent to it; `None` of a node that does not count them.
+    pub message_bytes_sent: Option<u64>,
+    /// Payload bytes of messages that came from it, likewise.
+    pub message_bytes_received: Option<u64>,
 }
 
 /// An endpoint.
@@ -292,6 +296,8 @@ impl Peer {
             frames_received: self.counters.frames_received,
             refused: self.counters.refused,
             links: self.counters.links,
+            message_bytes_sent: Some(self.counters.message_bytes_sent),
+            message_bytes_received: Some(self.counters.message_bytes_received),
         }
     }
 }
@@ -311,7 +317,9 @@ record!(
     messages_received,
     frames_received,
     refused,
-    links
+    links,
+    message_bytes_sent,
+    message_bytes_received
 );
 record!(EndpointPicture, ENDPOINT, endpoint, port, kind, status, gets, queued, receivers, messages);
 record!(ChannelPicture, CHANNEL, endpoint, other, status, depth, items, bytes);

@@ -27,6 +27,10 @@ fn a_picture_shows_what_is_there() {
     assert_eq!((endpoint.endpoint, endpoint.port, endpoint.queued, endpoint.messages), (b, 6, 3, 3));
     let peer = picture.peers.iter().find(|peer| peer.node == node(0)).unwrap();
     assert_eq!((peer.standing, peer.messages_received, peer.links), (1, 3, 1));
+    assert_eq!((peer.message_bytes_sent, peer.message_bytes_received), (Some(0), Some(3)));
+    let sender = ask(&mut world, 0, 0);
+    let peer = sender.peers.iter().find(|peer| peer.node == node(1)).unwrap();
+    assert_eq!((peer.messages_sent, peer.message_bytes_sent), (3, Some(3)));
     assert_eq!(ask(&mut world, 0, 0).node.node, node(0), "also of itself");
 }
 
