@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
                 description.with_plan(|plan| plan.check().is_ok()),
                 "the plan breaks a limit that attaching checks"
             );
-            let _ = musubi_config::check(&description);
+            let _ = musubi_config::check(&description, None);
             // What is printed reads back as the same system.
             let printed = musubi_config::print(&description);
             let again = musubi_config::parse("printed.toml", &printed).expect("what was printed is a description");

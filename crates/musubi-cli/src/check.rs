@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
 
-use crate::{output, system};
+use crate::{output, screen, system};
 
 /// What to check.
 #[derive(Debug, clap::Args)]
@@ -46,5 +46,5 @@ impl Source {
 /// The description has mistakes.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let description = system::description(arguments.source.path())?;
-    output::print(&musubi_config::check(&description))
+    output::print(&musubi_config::check(&description, screen::width()))
 }

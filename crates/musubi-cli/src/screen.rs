@@ -2,6 +2,8 @@
 //!
 //! What you may rely on: what does not fit is left out, so that the terminal never scrolls; the last line then says so.
 
+use std::io::IsTerminal;
+
 use crossterm::terminal;
 
 /// Moves to the upper left corner, and clears what is below the cursor.
@@ -10,6 +12,14 @@ const CLEAR_LINE: &str = "\x1b[K\n";
 const CLEAR_BELOW: &str = "\x1b[J";
 /// A terminal that does not say how large it is.
 const SIZE: (u16, u16) = (80, 24);
+
+/// Characters of a line of the terminal that standard output is; `None` if it is none, so that nothing is left out.
+pub fn width() -> Option<usize> {
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    Some(usize::from(terminal::size().map_or(SIZE.0, |(width, _)| width).max(1)))
+}
 
 /// What draws this text over the former one.
 pub fn redrawn(text: &str) -> String {
@@ -42,6 +52,25 @@ pub fn cut(line: &str, width: usize) -> String {
         keeps
     };
     line.chars().filter(keep).collect()
+}
+
+/// Asserts that no visible line of `draw` is longer than terminals of usual widths, that all is shown where there is room
+/// or no terminal, and that the least columns go first.
+#[cfg(test)]
+pub fn assert_fits(draw: impl Fn(Option<usize>) -> String) {
+    let visible = |text: &str| anstream::adapter::strip_str(text).to_string();
+    let whole = visible(&draw(None));
+    assert!(!whole.contains("Not shown"), "{whole}");
+    let columns = |text: &str| text.matches(['┆', '│']).count();
+    let mut former = 0;
+    for width in [60, 80, 100, 130, 200] {
+        let fitted = visible(&draw(Some(width)));
+        let long: Vec<&str> = fitted.lines().filter(|line| line.chars().count() > width).collect();
+        assert!(long.is_empty(), "longer than {width}: {long:#?}");
+        assert!(columns(&fitted) >= former, "fewer columns at {width}: {fitted}");
+        former = columns(&fitted);
+    }
+    assert_eq!(visible(&draw(Some(1000))), whole);
 }
 
 #[cfg(test)]

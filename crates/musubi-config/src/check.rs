@@ -4,8 +4,6 @@
 //! the whole run, because nothing is allocated after start. A step is one look at, or change of, a slot, a return entry
 //! or a ticket line; everything else in a call is constant.
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, Table};
 use musubi_core::fifo::REAP_MAX;
 use musubi_core::layout::{self, LINE_BYTES, Shape};
 use musubi_core::lock::LOOKS_MAX;
@@ -15,30 +13,76 @@ use musubi_transport::topology::{Network, Topology};
 use crate::network::written;
 use crate::nodes::islands;
 use crate::quantity::{BYTE_RATE, SIZE, TIME};
+use crate::table::{Column, Table, wrapped};
 use crate::{Content, Description, MemoryMap};
 
-/// The report of a check, as text with tables.
-pub fn check(description: &Description) -> String {
+const NODES: &[Column] =
+    &[Column::words("node", 0), Column::words("name", 1), Column::words("shared memory", 2), Column::words("TCP", 0)];
+const ADDRESSES: &[Column] =
+    &[Column::words("region", 1), Column::words("name", 0), Column::number("address", 0), Column::number("length", 0)];
+const OFFSETS: &[Column] =
+    &[Column::words("region", 1), Column::words("name", 0), Column::number("offset", 0), Column::number("length", 0)];
+const DOMAINS: &[Column] = &[
+    Column::words("domain", 0),
+    Column::number("participants", 1),
+    Column::number("a section", 0),
+    Column::number("a participant maps", 0),
+];
+const STORAGE: &[Column] = &[
+    Column::words("FIFO channel", 0),
+    Column::words("from > to", 0),
+    Column::number("class", 4),
+    Column::number("blocks", 1),
+    Column::number("block", 1),
+    Column::number("stride", 6),
+    Column::number("sender's end", 5),
+    Column::number("receiver's end", 5),
+    Column::words("rate at most", 2),
+    Column::number("budget", 3),
+];
+const STEPS: &[Column] = &[
+    Column::words("FIFO channel", 0),
+    Column::number("alloc", 1),
+    Column::number("enqueue", 2),
+    Column::number("notify", 2),
+    Column::number("wait", 1),
+    Column::number("dequeue", 2),
+    Column::number("free", 2),
+    Column::number("receiver restarts", 3),
+    Column::number("bytes copied", 3),
+    Column::number("cache lines", 3),
+];
+const SMEMS: &[Column] = &[
+    Column::words("SMEM channel", 0),
+    Column::words("members", 0),
+    Column::number("payload", 1),
+    Column::number("segment", 3),
+    Column::words("lock", 2),
+    Column::number("steps of trylock", 1),
+];
+
+/// The report of a check, as text with tables, for a terminal of so many characters a line or, without a number, whole.
+pub fn check(description: &Description, width: Option<usize>) -> String {
     let mut sections = Vec::new();
     if description.has_domains() {
         let map = MemoryMap::of(description);
-        sections.extend([heading(description), memory_map(&map)]);
+        sections.extend([wrapped(&heading(description), width), memory_map(&map, width)]);
         description.with_plan(|plan| {
-            sections.push(memory(plan, &map));
-            sections.extend(fifo_storage(plan));
-            sections.extend(fifo_steps(plan));
-            sections.extend(smem_bounds(plan));
+            sections.push(memory(plan, &map, width));
+            sections.extend(fifo_storage(plan, width));
+            sections.extend(fifo_steps(plan, width));
+            sections.extend(smem_bounds(plan, width));
         });
     }
-    sections.extend(nodes(description.topology()));
+    sections.extend(nodes(description.topology(), width));
     sections.join("\n")
 }
 
-fn nodes(topology: &Topology) -> Option<String> {
+fn nodes(topology: &Topology, width: Option<usize>) -> Option<String> {
     if topology.nodes.is_empty() {
         return None;
     }
-    let mut table = table(&["node", "name", "shared memory", "TCP"], &[]);
+    let mut table = Table::new(NODES);
     for (id, place) in &topology.nodes {
         let machine = match place.shared_memory.as_deref() {
             None => "-",
@@ -50,7 +94,8 @@ fn nodes(topology: &Topology) -> Option<String> {
     }
     let heading =
         format!("System {}: {} nodes, topology hash {:#018x}", topology.system, topology.nodes.len(), topology.hash);
-    Some(format!("{heading}\n{table}\n{}{}", links(&topology.network), separation(topology)))
+    let notes = wrapped(&(links(&topology.network) + &separation(topology)), width);
+    Some(format!("{}\n{}{notes}", wrapped(&heading, width), table.fitted(width)))
 }
 
 /// What holds for links over TCP.
@@ -97,9 +142,8 @@ fn heading(description: &Description) -> String {
     )
 }
 
-fn memory_map(map: &MemoryMap) -> String {
-    let place = if map.base().is_some() { "address" } else { "offset" };
-    let mut table = table(&["region", "name", place, "length"], &[2, 3]);
+fn memory_map(map: &MemoryMap, width: Option<usize>) -> String {
+    let mut table = Table::new(if map.base().is_some() { ADDRESSES } else { OFFSETS });
     for region in map.regions() {
         let what = match region.content {
             Content::Section { participant, .. } => format!("section of participant {participant}"),
@@ -115,11 +159,11 @@ fn memory_map(map: &MemoryMap) -> String {
         Some(_) => "",
         None => "There is no address map: each region is a memory object of its own, offsets only show the order.\n",
     };
-    format!("Memory map\n{table}\n{note}")
+    format!("Memory map\n{}{}", table.fitted(width), wrapped(note, width))
 }
 
-fn memory(plan: &Plan<'_>, map: &MemoryMap) -> String {
-    let mut table = table(&["domain", "participants", "a section", "a participant maps"], &[1, 2, 3]);
+fn memory(plan: &Plan<'_>, map: &MemoryMap, width: Option<usize>) -> String {
+    let mut table = Table::new(DOMAINS);
     for (number, domain) in (0u16..).zip(plan.domains) {
         let mapped = mapped_bytes(plan, map, number);
         table.add_row([
@@ -129,7 +173,7 @@ fn memory(plan: &Plan<'_>, map: &MemoryMap) -> String {
             SIZE.write(mapped),
         ]);
     }
-    format!("Worst-case memory, all participants attached: {}\n{table}\n", SIZE.write(map.bytes()))
+    format!("Worst-case memory, all participants attached: {}\n{}", SIZE.write(map.bytes()), table.fitted(width))
 }
 
 /// What one participant of a domain maps at most: all of it where the addresses are fixed. Else its section, the sections
@@ -155,9 +199,8 @@ fn section_bytes(plan: &Plan<'_>, domain: u16) -> u64 {
     layout::section_bytes(plan, domain).map_or(0, u64::from)
 }
 
-fn fifo_storage(plan: &Plan<'_>) -> Option<String> {
-    let headers = ["FIFO channel", "from > to", "class", "blocks", "block", "stride", "sender's end", "receiver's end"];
-    let mut table = table(&[&headers[..], &["rate at most", "budget"]].concat(), &[2, 3, 4, 5, 6, 7]);
+fn fifo_storage(plan: &Plan<'_>, width: Option<usize>) -> Option<String> {
+    let mut table = Table::new(STORAGE);
     for fifo in plan.fifos {
         let shape = Shape::of(fifo)?;
         table.add_row([
@@ -174,7 +217,8 @@ fn fifo_storage(plan: &Plan<'_>) -> Option<String> {
         ]);
     }
     let note = "Each participant of the domain has such an end in its section.";
-    (!plan.fifos.is_empty()).then(|| format!("Storage of the FIFO channels\n{table}\n{note}\n"))
+    (!plan.fifos.is_empty())
+        .then(|| format!("Storage of the FIFO channels\n{}{}\n", table.fitted(width), wrapped(note, width)))
 }
 
 fn rate(regulation: &Regulation) -> String {
@@ -189,9 +233,8 @@ fn rate(regulation: &Regulation) -> String {
     if bounds.is_empty() { "no bound".to_owned() } else { bounds.join("\n") }
 }
 
-fn fifo_steps(plan: &Plan<'_>) -> Option<String> {
-    let headers = ["FIFO channel", "alloc", "enqueue", "notify", "wait", "dequeue", "free", "receiver restarts"];
-    let mut table = table(&[&headers[..], &["bytes copied", "cache lines"]].concat(), &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+fn fifo_steps(plan: &Plan<'_>, width: Option<usize>) -> Option<String> {
+    let mut table = Table::new(STEPS);
     for fifo in plan.fifos {
         let mut row = vec![fifo.name.to_owned()];
         row.extend(steps(fifo).map(|bound| bound.to_string()));
@@ -203,7 +246,8 @@ fn fifo_steps(plan: &Plan<'_>) -> Option<String> {
                 receiver restarts: blocks or messages passed over once, by the sender and by the first dequeue after it.\n\
                 bytes copied: by an interface that copies, once in and once out; with zero copy, none.\n\
                 cache lines: of the largest message with its announcement.";
-    (!plan.fifos.is_empty()).then(|| format!("Steps of the FIFO channels, at most\n{table}\n{note}\n"))
+    (!plan.fifos.is_empty())
+        .then(|| format!("Steps of the FIFO channels, at most\n{}{}\n", table.fitted(width), wrapped(note, width)))
 }
 
 /// Bounds of alloc, enqueue, notify, wait, dequeue, free and of a receiver's restart.
@@ -216,8 +260,8 @@ fn message_lines(fifo: &Fifo<'_>) -> u32 {
     Shape::of(fifo).map_or(0, |shape| shape.stride_bytes / LINE_BYTES)
 }
 
-fn smem_bounds(plan: &Plan<'_>) -> Option<String> {
-    let mut table = table(&["SMEM channel", "members", "payload", "segment", "lock", "steps of trylock"], &[2, 3, 5]);
+fn smem_bounds(plan: &Plan<'_>, width: Option<usize>) -> Option<String> {
+    let mut table = Table::new(SMEMS);
     for smem in plan.smems {
         let members: Vec<&str> = smem.domains.iter().map(|domain| plan.domains[usize::from(*domain)].name).collect();
         let (lock, steps) = lock(plan, smem);
@@ -231,7 +275,7 @@ fn smem_bounds(plan: &Plan<'_>) -> Option<String> {
         ]);
     }
     let note = "Steps of trylock: looks at other participants' ticket lines, or one access of the gate.";
-    (!plan.smems.is_empty()).then(|| format!("SMEM channels\n{table}\n{note}\n"))
+    (!plan.smems.is_empty()).then(|| format!("SMEM channels\n{}{}\n", table.fitted(width), wrapped(note, width)))
 }
 
 /// The lock's name, and how many steps a trylock takes ([`musubi_core::lock::Bakery::try_lock`]).
@@ -242,16 +286,4 @@ fn lock(plan: &Plan<'_>, smem: &Smem<'_>) -> (String, u32) {
         LockKind::Gate(gate) => (format!("gate {gate}"), 1),
         _ => ("bakery".to_owned(), 2 * others + LOOKS_MAX),
     }
-}
-
-/// An empty table; `right` are the columns of numbers.
-fn table(headers: &[&str], right: &[usize]) -> Table {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_header(headers.iter().copied());
-    for column in right {
-        if let Some(column) = table.column_mut(*column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
 }

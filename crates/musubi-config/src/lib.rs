@@ -30,6 +30,7 @@ mod quantity;
 mod reader;
 mod report;
 mod rules;
+pub mod table;
 
 pub use check::check;
 pub use description::{AddressMap, Description};

@@ -30,7 +30,7 @@ fn the_memory_map_follows_the_layout_without_gaps() {
 #[test]
 fn the_report_has_the_map_and_each_channel_with_its_bounds() {
     let description = parse("board.toml", include_str!("board.toml")).unwrap_or_else(|report| panic!("{report}"));
-    let report = check(&description);
+    let report = check(&description, None);
     println!("{report}");
     assert!(report.contains(&format!("{:#018x}", description.hash())));
     let row = |of: &str, name: &str| -> Vec<String> {
@@ -48,4 +48,23 @@ fn the_report_has_the_map_and_each_channel_with_its_bounds() {
     assert_eq!(row("Storage of the FIFO", "telemetry")[4..6], ["64 B", "128 B"]);
     assert_eq!(row("SMEM channels\n", "parameters")[4..], ["gate 3", "1"]);
     assert_eq!(row("SMEM channels\n", "image")[4..], ["bakery", "20"]);
+}
+
+#[test]
+fn the_report_fits_terminals_of_every_width() {
+    let board = parse("board.toml", include_str!("board.toml")).unwrap_or_else(|report| panic!("{report}"));
+    let press = include_str!("../../../examples/system.toml");
+    let press = parse("system.toml", press).unwrap_or_else(|report| panic!("{report}"));
+    for description in [&board, &press] {
+        let whole = check(description, None);
+        assert!(!whole.contains("Not shown"), "{whole}");
+        for width in [60, 80, 100, 130, 200] {
+            let fitted = check(description, Some(width));
+            let long: Vec<&str> = fitted.lines().filter(|line| line.chars().count() > width).collect();
+            assert!(long.is_empty(), "longer than {width}: {long:#?}");
+            // Each line of a table is a line of it, not the rest of one that was wrapped.
+            assert!(fitted.lines().filter(|line| line.starts_with('│')).all(|line| line.ends_with('│')), "{fitted}");
+        }
+        assert_eq!(check(description, Some(200)), whole.clone(), "all fits into 200");
+    }
 }

@@ -84,7 +84,7 @@ fn nodes_and_domains_go_together() {
     assert_eq!(both.hash(), alone.hash());
     assert_eq!(*both.topology(), topology(NODES));
     assert!(both.has_domains() && alone.topology().nodes.is_empty());
-    let text = check(&both);
+    let text = check(&both, None);
     assert!(text.contains("Memory map") && text.contains("0:1") && text.contains("[fd00::8]:7400"), "{text}");
 }
 
@@ -178,7 +178,7 @@ fn a_description_of_nothing_is_a_mistake() {
 #[test]
 fn nodes_without_a_way_to_each_other_are_warned_about() {
     let node = |number: u32, machine: &str| format!("[[node]]\ndomain = 0\nnode = {number}\nmachine = \"{machine}\"\n");
-    let checked = |text: &str| check(&parse("n.toml", text).unwrap_or_else(|report| panic!("{report}")));
+    let checked = |text: &str| check(&parse("n.toml", text).unwrap_or_else(|report| panic!("{report}")), None);
     let apart = format!("[system]\nname = \"x\"\n{}{}", node(1, "a"), node(2, "b"));
     assert!(checked(&apart).contains("Warning: no way"), "{}", checked(&apart));
     let together = format!("[system]\nname = \"x\"\n{}{}", node(1, "a"), node(2, "a"));

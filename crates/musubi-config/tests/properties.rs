@@ -165,7 +165,7 @@ proptest! {
             end += region.bytes;
         }
         prop_assert_eq!(map.bytes(), end);
-        let report = check(&description);
+        let report = check(&description, None);
         prop_assert!(map.regions().iter().all(|region| report.contains(&region.name)));
         let directory = tempfile::tempdir()?;
         let paths = musubi_config::generate(&description, directory.path());

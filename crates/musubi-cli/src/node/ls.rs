@@ -6,7 +6,7 @@ use super::report::Report;
 use super::survey::Surveyor;
 use super::{System, table};
 use crate::system::seconds;
-use crate::{interruption, output};
+use crate::{interruption, output, screen};
 
 /// What to look at.
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let text = if arguments.json {
         serde_json::to_string_pretty(&report)? + "\n"
     } else {
-        table::list(&report, arguments.links)
+        table::list(&report, arguments.links, screen::width())
     };
     output::print(&text)
 }

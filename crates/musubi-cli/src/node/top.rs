@@ -61,8 +61,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let report = Report::new(&topology, Some(&before), &now);
         let text = match (arguments.json, live) {
             (true, _) => serde_json::to_string(&report)? + "\n",
-            (false, true) => screen::redrawn(&table::top(&report)),
-            (false, false) => table::top(&report),
+            (false, true) => screen::redrawn(&table::top(&report, screen::width())),
+            (false, false) => table::top(&report, screen::width()),
         };
         let is_read = output::offer(&text)?;
         if arguments.once || !is_read {

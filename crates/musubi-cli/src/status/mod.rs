@@ -88,8 +88,8 @@ fn show(arguments: &Arguments, report: &Report<'_>) -> anyhow::Result<bool> {
     let text = match (arguments.json, arguments.watch) {
         (true, true) => serde_json::to_string(report)? + "\n",
         (true, false) => serde_json::to_string_pretty(report)? + "\n",
-        (false, true) => screen::redrawn(&table::render(report)),
-        (false, false) => table::render(report),
+        (false, true) => screen::redrawn(&table::render(report, screen::width())),
+        (false, false) => table::render(report, screen::width()),
     };
     output::offer(&text)
 }

@@ -1,34 +1,75 @@
 //! A report for a person.
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::Table;
 use indicatif::{HumanBytes, HumanCount};
+use musubi_config::table::{Column, Table, wrapped};
 
 use super::report::{Fifo, Latency, Participant, Place, Receiver, Report, Sender, Smem, State, Traffic};
-use crate::table::{NONE, aligned, or_none};
+use crate::table::{NONE, or_none};
 
 const TITLE: Style = Style::new().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
-/// The report as text with tables, with colours.
-pub fn render(report: &Report<'_>) -> String {
+const PARTICIPANTS: &[Column] = &[
+    Column::words("participant", 0),
+    Column::number("process", 1),
+    Column::words("state", 0),
+    Column::number("heartbeat", 2),
+    Column::number("up", 2),
+    Column::number("epoch", 3),
+];
+const NOW: &[Column] = &[
+    Column::words("channel", 0),
+    Column::words("sender", 3),
+    Column::words("receiver", 3),
+    Column::number("queued", 0),
+    Column::number("in use", 2),
+    Column::number("messages", 0),
+    Column::number("bytes", 1),
+    Column::number("p50", 5),
+    Column::number("p99", 4),
+    Column::number("max", 6),
+];
+const SINCE: &[Column] = &[
+    Column::words("channel", 0),
+    Column::number("sent", 0),
+    Column::number("received", 0),
+    Column::number("most queued", 3),
+    Column::number("notifications", 5),
+    Column::number("throttled", 4),
+    Column::number("no block", 3),
+    Column::number("lost", 0),
+    Column::number("refused", 1),
+    Column::number("over budget", 2),
+];
+const SMEMS: &[Column] = &[
+    Column::words("channel", 0),
+    Column::words("domains", 2),
+    Column::words("locked by", 0),
+    Column::words("participant", 0),
+    Column::number("acquired", 0),
+    Column::number("refused", 1),
+];
+
+/// The report as text with tables, with colours; for a terminal of so many characters a line or, without a number, whole.
+pub fn render(report: &Report<'_>, width: Option<usize>) -> String {
     let mut text = format!("{TITLE}System {} (instance {}){TITLE:#}\n", report.system, report.instance);
     if report.participants.is_empty() {
         text.push_str("Nobody is attached.\n");
         return text;
     }
     let troubled = report.participants.iter().filter(|participant| participant.state != State::Running);
-    troubled.for_each(|participant| text.push_str(&warning(participant)));
-    text.push_str(&format!("\n{}\n", participants(&report.participants)));
+    troubled.for_each(|participant| text.push_str(&wrapped(&warning(participant), width)));
+    text.push_str(&format!("\n{}", participants(&report.participants).fitted(width)));
     if !report.fifos.is_empty() {
-        text.push_str(&format!("\n{TITLE}FIFO channels now{TITLE:#}\n{}\n", fifos(&report.fifos)));
+        text.push_str(&format!("\n{TITLE}FIFO channels now{TITLE:#}\n{}", fifos(&report.fifos).fitted(width)));
         text.push_str(&format!(
-            "\n{TITLE}FIFO channels since the holders of their ends attached{TITLE:#}\n{}\n",
-            counts(&report.fifos)
+            "\n{TITLE}FIFO channels since the holders of their ends attached{TITLE:#}\n{}",
+            counts(&report.fifos).fitted(width)
         ));
     }
     if !report.smems.is_empty() {
-        text.push_str(&format!("\n{TITLE}SMEM channels{TITLE:#}\n{}\n", smems(&report.smems)));
+        text.push_str(&format!("\n{TITLE}SMEM channels{TITLE:#}\n{}", smems(&report.smems).fitted(width)));
     }
     text
 }
@@ -43,7 +84,7 @@ fn warning(participant: &Participant<'_>) -> String {
 }
 
 fn participants(participants: &[Participant<'_>]) -> Table {
-    let mut table = aligned(&["participant", "process", "state", "heartbeat", "up", "epoch"], &[1, 3, 4, 5]);
+    let mut table = Table::new(PARTICIPANTS);
     for participant in participants {
         table.add_row([
             name(&participant.place),
@@ -63,8 +104,7 @@ fn participants(participants: &[Participant<'_>]) -> Table {
 }
 
 fn fifos(fifos: &[Fifo<'_>]) -> Table {
-    let headers = ["channel", "sender", "receiver", "queued", "in use", "messages", "bytes", "p50", "p99", "max"];
-    let mut table = aligned(&headers, &[3, 4, 5, 6, 7, 8, 9]);
+    let mut table = Table::new(NOW);
     for fifo in fifos {
         let traffic = traffic(fifo);
         let latency = |of: fn(&Latency) -> u32| {
@@ -94,8 +134,7 @@ fn traffic<'r>(fifo: &'r Fifo<'_>) -> Option<&'r Traffic> {
 }
 
 fn counts(fifos: &[Fifo<'_>]) -> Table {
-    let headers = ["channel", "sent", "received", "most queued", "notifications", "throttled", "no block", "lost"];
-    let mut table = aligned(&[&headers[..], &["refused", "over budget"]].concat(), &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    let mut table = Table::new(SINCE);
     for fifo in fifos {
         let of_sender = |of: fn(&Sender<'_>) -> String| or_none(fifo.sender.as_ref().map(of));
         let of_receiver = |of: fn(&Receiver<'_>) -> String| or_none(fifo.receiver.as_ref().map(of));
@@ -116,7 +155,7 @@ fn counts(fifos: &[Fifo<'_>]) -> Table {
 }
 
 fn smems(smems: &[Smem<'_>]) -> Table {
-    let mut table = aligned(&["channel", "domains", "locked by", "participant", "acquired", "refused"], &[4, 5]);
+    let mut table = Table::new(SMEMS);
     for smem in smems {
         let lines = |of: &dyn Fn(usize) -> String| {
             let lines: Vec<String> = (0..smem.members.len()).map(of).collect();
@@ -145,5 +184,91 @@ fn time(ns: u32) -> String {
         1_000..1_000_000 => format!("{:.1} us", f64::from(ns) / 1e3),
         1_000_000..1_000_000_000 => format!("{:.1} ms", f64::from(ns) / 1e6),
         _ => format!("{:.2} s", f64::from(ns) / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Member;
+    use super::*;
+
+    fn place(domain: &str) -> Place<'_> {
+        Place { participant: 1, domain, slot: 0 }
+    }
+
+    fn traffic() -> Traffic {
+        Traffic {
+            messages: 4_000_000_000,
+            bytes: 1 << 40,
+            messages_per_s: Some(1_234_567.0),
+            bytes_per_s: Some(f64::from(u32::MAX)),
+        }
+    }
+
+    fn busy() -> Report<'static> {
+        let sender = Sender {
+            place: place("controller"),
+            in_use: 16,
+            high_water: 16,
+            traffic: traffic(),
+            raised: 1_000_000,
+            suppressed: 1_000_000,
+            throttled: 100_000,
+            exhausted: 100_000,
+            abandoned: 3,
+            dropped: 2,
+            refused: 0,
+        };
+        let latency = Latency { samples: 100, p50_ns: 188, p99_ns: 12_345, max_ns: 123_456_789 };
+        let receiver = Receiver {
+            place: place("gateway"),
+            held: 1,
+            traffic: traffic(),
+            slept: 5,
+            refused: 0,
+            over_budget: 7,
+            latency: Some(latency),
+        };
+        Report {
+            system: "press",
+            instance: "default",
+            plan_hash: String::new(),
+            interval_s: 0.5,
+            participants: vec![Participant {
+                place: place("controller"),
+                pid: 123_456,
+                state: State::Stalled,
+                epoch: Some(0xdead_beef),
+                heartbeat_age_ms: Some(12_345),
+                uptime_s: Some(123_456.7),
+            }],
+            fifos: vec![Fifo {
+                name: "telemetry-of-the-press",
+                number: 0,
+                from: "controller",
+                to: "gateway",
+                blocks: 16,
+                block_bytes: 64,
+                depth: Some(16),
+                sender: Some(sender),
+                receiver: Some(receiver),
+            }],
+            smems: vec![Smem {
+                name: "parameters",
+                number: 0,
+                bytes: 256,
+                domains: vec!["controller", "gateway", "storage"],
+                lock: "bakery".into(),
+                holder: Some(place("gateway")),
+                members: vec![Member { place: place("gateway"), acquired: 1_000_000, refused: 3 }],
+            }],
+        }
+    }
+
+    #[test]
+    fn the_report_fits_terminals_of_every_width() {
+        crate::screen::assert_fits(|width| render(&busy(), width));
+        let narrow = render(&busy(), Some(80));
+        assert!(["queued", "messages", "received", "lost"].iter().all(|word| narrow.contains(word)), "{narrow}");
     }
 }
