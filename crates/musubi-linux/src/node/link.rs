@@ -7,7 +7,7 @@ use musubi_core::lane;
 use rustix::event::epoll;
 
 use super::hello::Hello;
-use super::memory::{Lent, Memory, OwnHalf, PeerHalf, join, new_bell};
+use super::memory::{Lent, LinkMemory, OwnHalf, PeerHalf, join, new_bell};
 use super::packet::{self, Packet};
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::{Kept, Process};
@@ -17,7 +17,7 @@ use crate::os::forks::{Kept, Process};
 pub struct Link {
     /// Lives in `memory`, which stands behind it.
     lanes: lane::Link<'static>,
-    memory: Arc<Memory>,
+    memory: Arc<LinkMemory>,
     socket: Kept,
     _bell: Bell,
     id: u32,

@@ -67,7 +67,7 @@ impl PeerHalf {
 
 /// Both halves, and what gives blocks back.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct LinkMemory {
     own: Mapping,
     peer: Mapping,
     shape: LinkShape,
@@ -84,10 +84,10 @@ pub(super) fn join(
     peer: PeerHalf,
     bell: Descriptor,
     shape: LinkShape,
-) -> Option<(lane::Link<'static>, Arc<Memory>)> {
+) -> Option<(lane::Link<'static>, Arc<LinkMemory>)> {
     let (own, peer) = (own.mapping, peer.0);
     let (lanes, returns) = lane::Link::new(own_words(&own), peer_words(&peer), shape).ok()?;
-    Some((lanes, Arc::new(Memory { own, peer, shape, returns: Mutex::new(returns), bell, run: Run::this() })))
+    Some((lanes, Arc::new(LinkMemory { own, peer, shape, returns: Mutex::new(returns), bell, run: Run::this() })))
 }
 
 /// All words of our section.
@@ -96,7 +96,7 @@ pub(super) fn join(
 fn own_words(mapping: &Mapping) -> OwnWords<'static> {
     let words = (mapping.bytes() / 4) as u32;
     // SAFETY: the mapping is page-aligned, readable and writable for `words` words; views are kept only beside it (`Link`,
-    // `Memory`). Sealing keeps other processes from writing, and each word has one writing module here.
+    // `LinkMemory`). Sealing keeps other processes from writing, and each word has one writing module here.
     unsafe { OwnWords::new(mapping.address().cast(), words) }
 }
 
@@ -162,7 +162,7 @@ fn ring(bell: &Descriptor) {
 /// As often a bell can be rung: for some thousand years.
 const RINGS: u64 = 1 << 62;
 
-impl Memory {
+impl LinkMemory {
     /// Rings the peer. Never waits, whatever the peer has made of its bell.
     pub(super) fn ring(&self) {
         ring(&self.bell);
@@ -180,7 +180,7 @@ impl Memory {
 /// A block that came, in our hands until dropped, from whichever thread.
 #[derive(Debug)]
 pub struct Lent {
-    memory: Arc<Memory>,
+    memory: Arc<LinkMemory>,
     offset: u32,
     bytes: u32,
     block: u32,
@@ -188,7 +188,7 @@ pub struct Lent {
 
 impl Lent {
     /// Takes a block that a message named, if there is such a block and we do not have it.
-    pub(super) fn take(memory: &Arc<Memory>, block: u32, bytes: u32) -> Result<Lent, musubi_core::Error> {
+    pub(super) fn take(memory: &Arc<LinkMemory>, block: u32, bytes: u32) -> Result<Lent, musubi_core::Error> {
         let offset = memory.shape.block_at(block).filter(|_| bytes <= memory.shape.block_bytes);
         let offset = offset.ok_or(musubi_core::Error::PeerFault)?;
         memory.returns().hold(block)?;

@@ -39,7 +39,7 @@ pub struct ReceivingEnd {
 
 /// One incarnation of the sender.
 #[derive(Debug)]
-struct Lane {
+struct Incarnation {
     core: Receiver<'static, Box<[u32]>, Hints>,
     sender: RxSender,
     retired: bool,
@@ -51,9 +51,9 @@ struct Lane {
 #[derive(Debug)]
 pub(crate) struct ReceivingState {
     /// The one that is read first; at most [`INCARNATIONS_MAX`].
-    lanes: VecDeque<Lane>,
+    incarnations: VecDeque<Incarnation>,
     /// Drained ones of which blocks are still held; each holds at least one block.
-    former: Vec<Lane>,
+    former: Vec<Incarnation>,
     links: Arc<RxLinks>,
     trust: Trust,
     version: Option<u32>,
@@ -61,7 +61,7 @@ pub(crate) struct ReceivingState {
     losses: u32,
     sleepers: u32,
     armed: bool,
-    /// Owns the memory that the lanes work on; declared last so that it goes last.
+    /// Owns the memory that the incarnations work on; declared last so that it goes last.
     end: End,
 }
 
@@ -72,7 +72,7 @@ impl ReceivingState {
         Ok(ReceivingState {
             links,
             trust,
-            lanes: VecDeque::with_capacity(INCARNATIONS_MAX),
+            incarnations: VecDeque::with_capacity(INCARNATIONS_MAX),
             former: Vec::new(),
             version: None,
             next_tag: 0,
@@ -101,38 +101,38 @@ impl ReceivingState {
         let state = links.lock();
         self.version = Some(links.version());
         for sender in &state.senders {
-            match self.lanes.iter_mut().find(|lane| is_same(&lane.sender, sender)) {
-                Some(lane) => {
-                    lane.sender.alive = sender.alive;
-                    lane.sender.doorbell.clone_from(&sender.doorbell);
+            match self.incarnations.iter_mut().find(|incarnation| is_same(&incarnation.sender, sender)) {
+                Some(incarnation) => {
+                    incarnation.sender.alive = sender.alive;
+                    incarnation.sender.doorbell.clone_from(&sender.doorbell);
                 }
-                None => self.lanes.extend(new_lane(&self.end, self.trust, sender, &mut self.next_tag)),
+                None => self.incarnations.extend(new_incarnation(&self.end, self.trust, sender, &mut self.next_tag)),
             }
         }
-        let lanes = std::mem::take(&mut self.lanes);
-        let known = |lane: &Lane| state.senders.iter().any(|sender| is_same(&lane.sender, sender));
-        let (known, forgotten): (VecDeque<_>, VecDeque<_>) = lanes.into_iter().partition(known);
-        self.lanes = known;
+        let incarnations = std::mem::take(&mut self.incarnations);
+        let known = |incarnation: &Incarnation| state.senders.iter().any(|sender| is_same(&incarnation.sender, sender));
+        let (known, forgotten): (VecDeque<_>, VecDeque<_>) = incarnations.into_iter().partition(known);
+        self.incarnations = known;
         drop(state);
-        forgotten.into_iter().for_each(|lane| self.forget(lane));
+        forgotten.into_iter().for_each(|incarnation| self.forget(incarnation));
         self.settle_front();
         self.announce_front();
     }
 
     /// A sender that the mailbox had to forget before it was drained, or that we have left: its memory stays as long as
     /// the program holds blocks of it.
-    fn forget(&mut self, mut lane: Lane) {
+    fn forget(&mut self, mut incarnation: Incarnation) {
         self.losses += 1;
-        if lane.core.held() > 0 {
-            lane.core.retire();
-            self.former.push(lane);
+        if incarnation.core.held() > 0 {
+            incarnation.core.retire();
+            self.former.push(incarnation);
         }
     }
 
-    /// Retires the front lane if its sender is gone, and goes on to the next when it is drained.
+    /// Retires the front incarnation if its sender is gone, and goes on to the next when it is drained.
     fn settle_front(&mut self) {
         for _ in 0..=INCARNATIONS_MAX {
-            let Some(front) = self.lanes.front_mut() else { return };
+            let Some(front) = self.incarnations.front_mut() else { return };
             if front.sender.alive {
                 return;
             }
@@ -148,11 +148,11 @@ impl ReceivingState {
     }
 
     fn leave_front(&mut self) {
-        let Some(lane) = self.lanes.pop_front() else { return };
+        let Some(incarnation) = self.incarnations.pop_front() else { return };
         self.losses += 1;
-        self.links.lock().senders.retain(|sender| !is_same(sender, &lane.sender));
-        if lane.core.held() > 0 {
-            self.former.push(lane);
+        self.links.lock().senders.retain(|sender| !is_same(sender, &incarnation.sender));
+        if incarnation.core.held() > 0 {
+            self.former.push(incarnation);
         }
         self.announce_front();
     }
@@ -161,7 +161,7 @@ impl ReceivingState {
     fn announce_front(&mut self) {
         let bits = self.waiting_bits();
         if bits != 0
-            && let Some(front) = self.lanes.front_mut()
+            && let Some(front) = self.incarnations.front_mut()
         {
             front.core.announce_wait(bits);
         }
@@ -175,17 +175,17 @@ impl ReceivingState {
     #[inline(always)]
     fn ready(&mut self) -> bool {
         self.follow();
-        if self.lanes.front().is_some_and(|front| front.retired && front.core.is_drained()) {
+        if self.incarnations.front().is_some_and(|front| front.retired && front.core.is_drained()) {
             self.settle_front();
         }
-        self.lanes.front_mut().is_some_and(|front| front.core.ready())
+        self.incarnations.front_mut().is_some_and(|front| front.core.ready())
     }
 
     /// [`ReceivingState::ready`] as the end of a wait, which takes an event.
     #[inline(always)]
     fn take_ready(&mut self) -> Option<()> {
         let ready = self.ready();
-        if let Some(front) = self.lanes.front_mut() {
+        if let Some(front) = self.incarnations.front_mut() {
             front.core.take_event();
         }
         ready.then_some(())
@@ -195,7 +195,7 @@ impl ReceivingState {
     #[inline(always)]
     fn dequeue(&mut self) -> Result<(Received<'static>, u16), Error> {
         self.follow();
-        if let Some(front) = self.lanes.front_mut().filter(|front| !front.retired) {
+        if let Some(front) = self.incarnations.front_mut().filter(|front| !front.retired) {
             let doorbell = LinkDoorbell { socket: front.sender.doorbell.as_deref() };
             return front.core.dequeue(&MonotonicClock, &doorbell).map(|received| (received, front.tag));
         }
@@ -206,7 +206,7 @@ impl ReceivingState {
     #[cold]
     fn dequeue_retired(&mut self) -> Result<(Received<'static>, u16), Error> {
         for _ in 0..=INCARNATIONS_MAX {
-            let Some(front) = self.lanes.front_mut() else { return Err(Error::Empty) };
+            let Some(front) = self.incarnations.front_mut() else { return Err(Error::Empty) };
             let doorbell = LinkDoorbell { socket: front.sender.doorbell.as_deref() };
             match front.core.dequeue(&MonotonicClock, &doorbell) {
                 Err(Error::Empty) if front.retired => {
@@ -222,7 +222,7 @@ impl ReceivingState {
 
     #[inline(always)]
     fn free<'r>(&mut self, mut received: Received<'r>) -> Result<(), Received<'r>> {
-        if let Some(front) = self.lanes.front_mut() {
+        if let Some(front) = self.incarnations.front_mut() {
             let doorbell = LinkDoorbell { socket: front.sender.doorbell.as_deref() };
             match front.core.free(received, &doorbell) {
                 Err(other) => received = other,
@@ -235,12 +235,12 @@ impl ReceivingState {
     /// [`ReceivingState::free`] of a block that is not the front sender's.
     #[cold]
     fn free_former<'r>(&mut self, mut received: Received<'r>) -> Result<(), Received<'r>> {
-        for lane in self.lanes.iter_mut().chain(&mut self.former) {
-            let doorbell = LinkDoorbell { socket: lane.sender.doorbell.as_deref() };
-            match lane.core.free(received, &doorbell) {
+        for incarnation in self.incarnations.iter_mut().chain(&mut self.former) {
+            let doorbell = LinkDoorbell { socket: incarnation.sender.doorbell.as_deref() };
+            match incarnation.core.free(received, &doorbell) {
                 Err(other) => received = other,
                 Ok(()) => {
-                    self.former.retain(|lane| lane.core.held() > 0);
+                    self.former.retain(|incarnation| incarnation.core.held() > 0);
                     return Ok(());
                 }
             }
@@ -248,8 +248,8 @@ impl ReceivingState {
         Err(received)
     }
 
-    fn lane_of(&mut self, tag: u16) -> Option<&mut Lane> {
-        self.lanes.iter_mut().chain(&mut self.former).find(|lane| lane.tag == tag)
+    fn incarnation_of(&mut self, tag: u16) -> Option<&mut Incarnation> {
+        self.incarnations.iter_mut().chain(&mut self.former).find(|incarnation| incarnation.tag == tag)
     }
 
     fn prepare_sleep(&mut self) -> (Sleep<RxSender>, bool) {
@@ -259,7 +259,7 @@ impl ReceivingState {
         let version = self.version.unwrap_or(0);
         // Following may just have found the sender gone: the version that is slept on has counted that already.
         let lost = self.losses > 0;
-        let Some(front) = self.lanes.front_mut() else { return (Sleep::new(None, version), lost) };
+        let Some(front) = self.incarnations.front_mut() else { return (Sleep::new(None, version), lost) };
         let expected = front.core.bell().look(0);
         let ready = front.core.announce_wait(bits);
         front.core.note_sleep();
@@ -269,7 +269,7 @@ impl ReceivingState {
     fn finish_sleep(&mut self) {
         self.sleepers -= 1;
         let bits = self.waiting_bits();
-        if let Some(front) = self.lanes.front_mut() {
+        if let Some(front) = self.incarnations.front_mut() {
             front.core.withdraw_wait(bits);
         }
     }
@@ -282,19 +282,19 @@ fn is_same(one: &RxSender, other: &RxSender) -> bool {
 }
 
 /// The core's receiver for a sender; `None` if the plan and the memory disagree, which attaching has excluded.
-fn new_lane(end: &End, trust: Trust, sender: &RxSender, next_tag: &mut u16) -> Option<Lane> {
+fn new_incarnation(end: &End, trust: Trust, sender: &RxSender, next_tag: &mut u16) -> Option<Incarnation> {
     let fifo = end.channel();
     let held = vec![0; Receiver::<Box<[u32]>, Hints>::held_words(fifo.blocks)].into_boxed_slice();
     let (words, own) = (sender.words.words(), end.own().words());
-    // SAFETY: the lane keeps `sender`, and with it the mapping, beside the receiver that uses it.
+    // SAFETY: the incarnation keeps `sender`, and with it the mapping, beside the receiver that uses it.
     let tx: PeerWords<'static> = unsafe { PeerWords::new(words.bytes_at(0, 0).cast(), words.len()) };
-    // SAFETY: the end outlives the lanes and keeps the section mapped; its claim makes us the only one that writes
-    // this part, and of the lanes only the front one writes.
+    // SAFETY: the end outlives the incarnations and keeps the section mapped; its claim makes us the only one that writes
+    // this part, and of the incarnations only the front one writes.
     let own: OwnWords<'static> = unsafe { OwnWords::new(own.bytes_at(0, 0).cast(), own.len()) };
     let from = (sender.participant, sender.epoch);
     let core = Receiver::new(own, tx, fifo, end.me(), from, trust, held, Hints).ok()?;
     *next_tag = next_tag.wrapping_add(1);
-    Some(Lane { core, sender: sender.clone(), retired: false, tag: *next_tag })
+    Some(Incarnation { core, sender: sender.clone(), retired: false, tag: *next_tag })
 }
 
 impl ReceivingEnd {
@@ -329,7 +329,7 @@ impl ReceivingEnd {
     pub fn sender(&self) -> Option<Counterpart> {
         let mut state = self.state();
         state.ready();
-        state.lanes.front().map(|front| front.sender.counterpart())
+        state.incarnations.front().map(|front| front.sender.counterpart())
     }
 
     /// [`ReceivingEndTrait::dequeue`], and whose message it is.
@@ -339,8 +339,8 @@ impl ReceivingEnd {
     pub fn dequeue_from(&self) -> Result<(Received<'_>, Counterpart), Error> {
         let mut state = self.state();
         let (received, _) = state.dequeue()?;
-        // The lane that a message comes from stays the front one until the next look.
-        let from = state.lanes.front().map(|front| front.sender.counterpart()).ok_or(Error::Empty)?;
+        // The incarnation that a message comes from stays the front one until the next look.
+        let from = state.incarnations.front().map(|front| front.sender.counterpart()).ok_or(Error::Empty)?;
         Ok((received, from))
     }
 
@@ -367,7 +367,7 @@ impl ReceivingEnd {
         state.armed = true;
         state.follow();
         state.announce_front();
-        // A lane that was drained gives way here to the next, which hears that we are armed and is looked at.
+        // An incarnation that was drained gives way here to the next, which hears that we are armed and is looked at.
         state.ready()
     }
 
@@ -383,7 +383,7 @@ impl ReceivingEnd {
 
     /// Address of a held block.
     pub fn block_address(&self, tag: u16, block: u32) -> Option<*const u8> {
-        self.state().lane_of(tag)?.core.block_address(block)
+        self.state().incarnation_of(tag)?.core.block_address(block)
     }
 
     /// [`ReceivingEndTrait::free`] by number.
@@ -392,10 +392,10 @@ impl ReceivingEnd {
     /// [`Error::NotHeld`]; nothing was changed.
     pub fn free_block(&self, tag: u16, block: u32) -> Result<(), Error> {
         let mut state = self.state();
-        let lane = state.lane_of(tag).ok_or(Error::NotHeld)?;
-        let doorbell = LinkDoorbell { socket: lane.sender.doorbell.as_deref() };
-        lane.core.free_block(block, &doorbell)?;
-        state.former.retain(|lane| lane.core.held() > 0);
+        let incarnation = state.incarnation_of(tag).ok_or(Error::NotHeld)?;
+        let doorbell = LinkDoorbell { socket: incarnation.sender.doorbell.as_deref() };
+        incarnation.core.free_block(block, &doorbell)?;
+        state.former.retain(|incarnation| incarnation.core.held() > 0);
         Ok(())
     }
 
@@ -455,7 +455,7 @@ impl ReceivingEnd {
     }
 
     fn stream_ran_dry(&self) -> bool {
-        self.state().lanes.front_mut().is_some_and(|front| front.core.stream_ran_dry())
+        self.state().incarnations.front_mut().is_some_and(|front| front.core.stream_ran_dry())
     }
 
     fn report_loss(&self) -> Result<(), Error> {
@@ -481,9 +481,9 @@ impl ReceivingEndTrait for ReceivingEnd {
         let mut state = self.state();
         state.follow();
         let blocks = state.end.channel().blocks;
-        let held = state.lanes.iter().chain(&state.former).map(|lane| lane.core.held()).sum();
-        let connected = state.lanes.front().is_some_and(|front| front.sender.alive);
-        let queued = state.lanes.front_mut().map_or(0, |front| {
+        let held = state.incarnations.iter().chain(&state.former).map(|incarnation| incarnation.core.held()).sum();
+        let connected = state.incarnations.front().is_some_and(|front| front.sender.alive);
+        let queued = state.incarnations.front_mut().map_or(0, |front| {
             front.core.begin();
             front.core.queued()
         });
@@ -542,7 +542,7 @@ impl ReceivingEndTrait for ReceivingEnd {
     fn notify(&self) {
         let mut state = self.state();
         state.follow();
-        if let Some(front) = state.lanes.front_mut() {
+        if let Some(front) = state.incarnations.front_mut() {
             front.core.notify(&LinkDoorbell { socket: front.sender.doorbell.as_deref() });
         }
     }
@@ -550,8 +550,8 @@ impl ReceivingEndTrait for ReceivingEnd {
     fn reset(&self) {
         let mut state = self.state();
         state.follow();
-        for lane in &mut state.lanes {
-            lane.core.reset(&MonotonicClock, &LinkDoorbell { socket: lane.sender.doorbell.as_deref() });
+        for incarnation in &mut state.incarnations {
+            incarnation.core.reset(&MonotonicClock, &LinkDoorbell { socket: incarnation.sender.doorbell.as_deref() });
         }
         state.settle_front();
     }
