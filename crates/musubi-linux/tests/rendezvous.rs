@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use forged::{Flaw, Forged, post, take};
-use musubi_core::plan::Plan;
+use musubi_core::plan::{LockKind, Plan, Smem};
 use musubi_linux::message::{Message, Refusal};
 use musubi_linux::{Error, Options, Participant};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::accept;
 use system::*;
 
@@ -156,4 +157,34 @@ fn what_the_master_refuses_does_not_start() {
             Err(error) => assert!(is_said(answer, &error), "{answer:?}: {error}"),
         }
     }
+}
+
+/// A plan whose SMEM channel is as large as a huge page.
+static PLAN_OF_HUGE_MEMORY: Plan<'static> = Plan {
+    smems: &[Smem { name: "parameters", domains: &[CONTROL, GATEWAY], bytes: 2 << 20, lock: LockKind::Bakery }],
+    ..PLAN
+};
+
+#[test]
+fn a_member_that_hands_on_huge_pages_is_cut_off() {
+    let instance = instance();
+    // The gateway has memory from before the Master's time, as it says.
+    let forged = Forged::of(&PLAN_OF_HUGE_MEMORY, 1, &instance);
+    let flags = MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB | MemfdFlags::ALLOW_SEALING;
+    let Ok(huge) = memfd_create("huge", flags) else { return println!("SKIPPED: this kernel has no huge pages") };
+    ftruncate(&huge, 2 << 20).unwrap();
+    fcntl_add_seals(&huge, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).unwrap();
+    let master = std::thread::spawn({
+        let options = options_of(&PLAN_OF_HUGE_MEMORY, CONTROL, &instance);
+        || Participant::attach(options).unwrap()
+    });
+    let call = forged.next_call();
+    take(&call);
+    post(&call, &Message::Welcome(forged.party).bytes(), &[forged.section(Flaw::None).as_fd()]);
+    post(&call, &Message::Segment { smem: PARAMETERS, generation: 3 }.bytes(), &[huge.as_fd()]);
+    post(&call, &Message::Ready.bytes(), &[]);
+    let master = master.join().unwrap();
+    let segment = master.open_segment(PARAMETERS, within(2_000)).unwrap();
+    assert_eq!(segment.generation(), master.epoch(), "the Master's own memory");
+    assert_eq!((master.peers().len(), master.strangers().garbage), (0, 1));
 }

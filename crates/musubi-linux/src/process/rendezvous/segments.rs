@@ -17,7 +17,7 @@ use crate::process::rendezvous::dial::claim;
 use crate::process::rendezvous::membership::{SmemMember, TicketPeer, Tickets};
 use crate::process::rendezvous::message::Message;
 use crate::process::rendezvous::registry::{Registry, Shared};
-use crate::process::section::{is_segment, new_segment};
+use crate::process::section::{fill_segment, is_segment, new_segment};
 
 impl Registry {
     /// Creates the memory of the channels that are ours to create and that nobody has handed on.
@@ -97,7 +97,9 @@ impl Registry {
         if !is_member || generation == 0 || !is_segment(&memory, member.bytes) {
             return false;
         }
+        // Who hands it on may not be the one who made holes in it.
         !member.prefers(shared.me.domain, domain, generation)
+            || !fill_segment(&memory, member.bytes)
             || self.adopt_segment(shared, index, Arc::new(memory), generation)
     }
 
