@@ -1,6 +1,6 @@
 //! Peers that answer the rendezvous with anything, or not at all: what it costs the others.
 
-mod forged;
+mod actor;
 mod system;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,14 +8,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use forged::{Flaw, Forged, post, take};
+use actor::Actor;
+use actor::forged::{Flaw, Forged, post, take};
 use musubi_core::plan::{LockKind, Plan, Smem};
 use musubi_linux::message::{Message, Refusal};
-use musubi_linux::{Error, Options, Participant};
+use musubi_linux::{Direction, Error, Observer, Options, Participant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::net::accept;
+use rustix::net::{SendFlags, accept, send as send_to};
 use system::*;
+
+#[test]
+fn actor() {
+    actor::play();
+}
 
 /// How a peer that was called answers.
 #[derive(Clone, Copy, Debug)]
@@ -187,4 +193,75 @@ fn a_member_that_hands_on_huge_pages_is_cut_off() {
     let segment = master.open_segment(PARAMETERS, within(2_000)).unwrap();
     assert_eq!(segment.generation(), master.epoch(), "the Master's own memory");
     assert_eq!((master.peers().len(), master.strangers().garbage), (0, 1));
+}
+
+/// Users of [`PLAN_OF_THREE_USERS`].
+const USERS: [u32; 3] = [65531, 65532, 65533];
+/// Descriptors that the Master's process may have open, and so its user in flight.
+const MASTERS_LIMIT: usize = 256;
+
+#[test]
+fn descriptors_that_one_user_never_reads_are_missing_to_nobody_else() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("SKIPPED: needs root to act as other users");
+    }
+    let instance = instance();
+    let [mut control, mut hostile, mut storage] = USERS.map(|uid| Actor::start_as(Some(uid)));
+    assert_eq!(control.ask(&format!("limit nofile {MASTERS_LIMIT}")), "limited");
+    let answer = control.ask(&format!("attach {CONTROL} {instance} three 2000"));
+    assert!(answer.starts_with("attached"), "{answer}");
+    let before: usize = control.ask("descriptors").parse().unwrap();
+    assert!(hostile.ask(&format!("flood {instance} 800")).ends_with("unread"));
+    // A newcomer of another user, twice, and an observer: all get what they ask for.
+    for _ in 0..2 {
+        let answer = storage.ask(&format!("attach {STORAGE} {instance} three 2000"));
+        assert!(answer.starts_with("attached"), "{answer}");
+        assert!(storage.ask("wait 0 2000").starts_with('0'));
+        assert!(control.ask("wait 2 2000").starts_with('2'));
+        assert_eq!(storage.ask("leave"), "left");
+    }
+    let mut observer = Observer::new(&PLAN_OF_THREE_USERS, Some(&instance)).unwrap();
+    observer.refresh(within(2_000)).unwrap();
+    assert!(observer.participants().iter().any(|seen| seen.section.participant() == 0));
+    let kept: usize = control.ask("descriptors").parse().unwrap();
+    assert!(kept < before + 140, "{before} descriptors have become {kept}");
+    let withheld: u32 = control.ask("withheld").parse().unwrap();
+    assert!(withheld > 100, "{withheld}");
+    // When the sockets go, so does what was kept of them.
+    hostile.kill();
+    drop(observer);
+    eventually("the descriptors' end", || control.ask("descriptors") == before.to_string());
+}
+
+#[test]
+fn a_linked_peer_that_does_not_read_has_few_descriptors_on_their_way() {
+    let instance = instance();
+    let control = Participant::attach(options(CONTROL, &instance)).unwrap();
+    let send = control.claim_end(TELEMETRY, Direction::Send).unwrap();
+    let _events = send.event_fd().unwrap();
+    let forged = Forged::new(&instance);
+    let socket = forged.linked();
+    const OPENINGS: u32 = 200;
+    for serial in 1..=OPENINGS {
+        let direction = Direction::Receive;
+        assert!(post(&socket, &Message::End { fifo: TELEMETRY, direction, open: true, serial }.bytes(), &[]));
+    }
+    eventually("the last opening", || {
+        send.tx_links().unwrap().lock().receiver.as_ref().is_some_and(|link| link.serial == OPENINGS)
+    });
+    rustix::io::ioctl_fionbio(&socket, true).unwrap();
+    let bells = || {
+        let packets = std::iter::from_fn(|| take(&socket));
+        packets.filter_map(|(message, fd)| fd.filter(|_| matches!(message, Message::Doorbell { .. })))
+    };
+    let mut came: Vec<OwnedFd> = bells().collect();
+    assert!((1..=17).contains(&came.len()), "{} doorbells were on their way", came.len());
+    // Now that they are read, the one of the last opening comes: the only one that still rings.
+    eventually("the last doorbell", || {
+        came.extend(bells());
+        came.last().is_some_and(|bell| send_to(bell, &[1], SendFlags::NOSIGNAL).is_ok())
+    });
+    assert!(came.len() <= 20, "{} doorbells came", came.len());
+    assert_eq!(control.strangers().garbage, 0);
+    assert_eq!(control.peers().len(), 1);
 }

@@ -1,14 +1,13 @@
 //! Those who are no participants, or lie: what they send, and what becomes of those they send it to.
 
 mod actor;
-mod forged;
 mod system;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use actor::Actor;
-use forged::{Flaw, Forged, knock, post, take};
+use actor::forged::{Flaw, Forged, knock, post, take};
 use musubi_core::layout::tx;
 use musubi_linux::message::{Message, Party, Refusal};
 use musubi_linux::names::Names;

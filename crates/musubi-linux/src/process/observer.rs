@@ -12,13 +12,14 @@ use std::sync::Arc;
 use musubi_core::layout::{Part, header, rx, tx};
 use musubi_core::plan::Plan;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::os::clock::{Deadline, now_ns, timespec};
 use crate::os::credentials::{Credentials, Mortality, mortality};
 use crate::os::descriptor::Descriptor;
-use crate::process::rendezvous::connection::{Connection, Incoming, Outgoing, Stage};
+use crate::process::rendezvous::connection::{Connection, Incoming, Outgoing, Sent, Stage};
 use crate::process::rendezvous::dial::{Answer, call};
 use crate::process::rendezvous::message::{Message, Party, Refusal};
 use crate::process::rendezvous::socket_names::Names;
@@ -112,7 +113,15 @@ impl Observer {
         };
         let pid = credentials.pid;
         let mut connection = Connection::new(socket, Stage::Observer, credentials, now_ns());
-        connection.send(Outgoing { message: Message::Observe { hash: self.plan.hash }, fd: None });
+        let message = Message::Observe { hash: self.plan.hash };
+        match connection.send(Outgoing { message, fd: None }, now_ns()) {
+            // It has gone meanwhile.
+            Sent::Broken(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => return Ok(None),
+            Sent::Broken(errno) | Sent::Held(Some(errno)) => {
+                return Err(Error::System { action: "asking a participant", source: errno.into() });
+            }
+            Sent::Done | Sent::Waiting | Sent::Held(None) => (),
+        }
         Ok(Some(Question { number, pid, connection, pidfd }))
     }
 

@@ -3,14 +3,21 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use musubi_core::plan::Plan;
+use musubi_linux::message::Message;
 use musubi_linux::{Direction, End, Options, Participant, Segment};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 
 use crate::system::*;
+
+#[path = "../forged/mod.rs"]
+pub mod forged;
+
+use forged::{Flaw, Forged, knock, post};
 
 #[path = "../signalling/mod.rs"]
 mod signalling;
@@ -117,6 +124,7 @@ struct Stage {
     participant: Option<Participant>,
     ends: BTreeMap<(u16, Direction), End>,
     segment: Option<Segment>,
+    unread: Vec<OwnedFd>,
 }
 
 impl Stage {
@@ -156,26 +164,21 @@ impl Stage {
                 let priority = priority.parse().unwrap();
                 said(musubi_linux::realtime::set_fifo_priority(priority).map(|()| "set".to_owned()))
             }
-            ["limit", "rtprio", value] => limit(Resource::Rtprio, value.parse().unwrap()),
-            ["limit", "memlock", value] => limit(Resource::Memlock, value.parse().unwrap()),
+            ["flood", instance, count] => {
+                self.unread.extend(flood(instance, count.parse().unwrap()));
+                format!("{} unread", self.unread.len())
+            }
+            ["limit", of, value] => limit(of, value.parse().unwrap()),
             ["strangers"] => {
                 let strangers = self.participant().strangers();
                 format!("{} {}", strangers.garbage, strangers.refused)
             }
+            ["withheld"] => self.participant().strangers().withheld.to_string(),
             ["descriptors"] => std::fs::read_dir("/proc/self/fd").unwrap().count().to_string(),
             ["lock"] => said(musubi_linux::realtime::lock_memory().map(|()| "locked".to_owned())),
             ["generation"] => self.segment.as_ref().unwrap().generation().to_string(),
-            ["write", value] => {
-                let address = self.segment.as_ref().unwrap().address();
-                // SAFETY: the segment is mapped and this thread is its only user in this process.
-                unsafe { address.write_volatile(value.parse().unwrap()) };
-                "written".to_owned()
-            }
-            ["read"] => {
-                let address = self.segment.as_ref().unwrap().address();
-                // SAFETY: as above.
-                unsafe { address.read_volatile() }.to_string()
-            }
+            ["write", value] => self.write(value.parse().unwrap()),
+            ["read"] => self.read(),
             ["fork"] => fork_and_sleep(|| {
                 // SAFETY: the child calls only what is safe after a fork.
                 unsafe { libc::fork() }
@@ -189,10 +192,24 @@ impl Stage {
         }
     }
 
+    fn write(&self, value: u8) -> String {
+        let address = self.segment.as_ref().unwrap().address();
+        // SAFETY: the segment is mapped and this thread is its only user in this process.
+        unsafe { address.write_volatile(value) };
+        "written".to_owned()
+    }
+
+    fn read(&self) -> String {
+        let address = self.segment.as_ref().unwrap().address();
+        // SAFETY: as above.
+        unsafe { address.read_volatile() }.to_string()
+    }
+
     fn attach(&mut self, domain: &str, instance: &str, plan: &str, ms: &str) -> String {
         let plan: &'static Plan<'static> = match plan {
             "other" => &OTHER_PLAN,
             "two" => &PLAN_OF_TWO_USERS,
+            "three" => &PLAN_OF_THREE_USERS,
             _ => &PLAN,
         };
         let options = Options {
@@ -212,7 +229,33 @@ impl Stage {
     }
 }
 
-fn limit(resource: Resource, value: u64) -> String {
+/// Asks the control for its section again and again, never reads the answer, and closes half of each connection. Every
+/// second time as the gateway, which this process then is by name.
+fn flood(instance: &str, count: usize) -> Vec<OwnedFd> {
+    let forged = Forged::of(&PLAN_OF_THREE_USERS, 1, instance);
+    let section = forged.section(Flaw::None);
+    let ask = |index: usize| {
+        let socket = knock(instance, 0);
+        if index.is_multiple_of(2) {
+            post(&socket, &Message::Observe { hash: PLAN.hash }.bytes(), &[]);
+        } else {
+            post(&socket, &Message::Hello(forged.party).bytes(), &[section.as_fd()]);
+        }
+        std::thread::sleep(std::time::Duration::from_micros(200));
+        let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Write);
+        socket
+    };
+    let mut sockets: Vec<OwnedFd> = (0..count).map(ask).collect();
+    sockets.push(forged.name);
+    sockets
+}
+
+fn limit(of: &str, value: u64) -> String {
+    let resource = match of {
+        "rtprio" => Resource::Rtprio,
+        "nofile" => Resource::Nofile,
+        _ => Resource::Memlock,
+    };
     setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) }).unwrap();
     "limited".to_owned()
 }

@@ -84,6 +84,16 @@ pub static PLAN_OF_TWO_USERS: Plan<'static> = Plan {
     ..PLAN
 };
 
+/// The plan in which three users are the control, the gateway and the storage; so none of them is root.
+pub static PLAN_OF_THREE_USERS: Plan<'static> = Plan {
+    domains: &[
+        Domain { uids: &[65531], ..DOMAINS[0] },
+        Domain { uids: &[65532], ..DOMAINS[1] },
+        Domain { uids: &[65533], ..DOMAINS[2] },
+    ],
+    ..PLAN
+};
+
 /// An instance that no other test uses.
 pub fn instance() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);

@@ -62,6 +62,8 @@ impl Attendant {
         self.beat(now);
         let mut registry = self.shared.lock();
         registry.drop_silent(&self.shared, now);
+        registry.drop_read();
+        registry.send_again(&self.shared, now);
         registry.call_due(&self.shared, now);
         registry.accept_again(&self.shared, now);
         let due_ns = registry.next_due_ns().min(self.beat_due_ns);
@@ -121,7 +123,8 @@ impl Registry {
         let dials = self.dials.values().filter(|dial| dial.connection.is_none()).map(|dial| dial.due_ns);
         let silent = self.connections.values().filter(|connection| connection.stage == Stage::Accepted);
         let deadlines = silent.map(|connection| connection.since_ns + HALF_OPEN_NS_MAX);
-        dials.chain(deadlines).chain(self.accept_again_ns).min().unwrap_or(u64::MAX)
+        let retries = self.connections.values().filter_map(|connection| connection.retry).map(|retry| retry.due_ns);
+        dials.chain(deadlines).chain(retries).chain(self.accept_again_ns).min().unwrap_or(u64::MAX)
     }
 
     fn accept_again(&mut self, shared: &Shared, now: u64) {

@@ -1,13 +1,13 @@
 //! One rendezvous connection: packets with descriptors, never waiting.
 //!
 //! What you may rely on: no call here waits; what cannot be sent yet stands in an outbox whose length the plan bounds,
-//! because a newer announcement of a thing replaces an older one. Descriptors that do not belong to a message are
+//! because a newer announcement of a thing replaces an older one. Descriptors go only to who reads. Descriptors that do not belong to a message are
 //! closed.
 
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -20,6 +20,7 @@ use crate::error::{Error, Tried};
 use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Kept;
+use crate::process::rendezvous::in_flight::OF_CONNECTION_MAX;
 use crate::process::rendezvous::message::{self, FDS_MAX, Garbage, Message};
 
 /// How far a connection has come.
@@ -35,6 +36,16 @@ pub(crate) enum Stage {
     Observer,
 }
 
+impl Stage {
+    /// Who is at the other end, if that is known.
+    pub(crate) fn participant(self) -> Option<u16> {
+        match self {
+            Stage::Dialed(participant) | Stage::Linked(participant, _) => Some(participant),
+            Stage::Accepted | Stage::Observer => None,
+        }
+    }
+}
+
 /// A connection and what waits to be sent on it.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -44,7 +55,23 @@ pub(crate) struct Connection {
     /// When it was made.
     pub(crate) since_ns: u64,
     outbox: VecDeque<Outgoing>,
+    /// Descriptors sent since the peer had last read everything.
+    unread: usize,
+    /// When to try again, if what waits in the outbox is held back by something else than a full socket.
+    pub(crate) retry: Option<Retry>,
 }
+
+/// When to try again to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retry {
+    pub(crate) due_ns: u64,
+    pause_ns: u64,
+}
+
+/// First pause before a packet that was held back is tried again, in nanoseconds; doubles each time.
+const PAUSE_NS_MIN: u64 = 1_000_000;
+/// Longest such pause, in nanoseconds.
+const PAUSE_NS_MAX: u64 = 100_000_000;
 
 /// A message with its descriptor.
 #[derive(Clone, Debug)]
@@ -71,42 +98,69 @@ pub(crate) enum Sent {
     Done,
     /// In the outbox; to be continued when the socket is writable.
     Waiting,
+    /// In the outbox until [`Connection::retry`]: the peer has to read first, or the kernel has no room ("why").
+    Held(Option<Errno>),
     /// The connection is broken.
-    Broken,
+    Broken(Errno),
 }
 
 impl Connection {
     pub(crate) fn new(socket: Kept, stage: Stage, credentials: Credentials, since_ns: u64) -> Connection {
-        Connection { socket, stage, credentials, since_ns, outbox: VecDeque::new() }
+        Connection { socket, stage, credentials, since_ns, outbox: VecDeque::new(), unread: 0, retry: None }
     }
 
     /// Sends now if nothing waits, else later, in order.
-    pub(crate) fn send(&mut self, outgoing: Outgoing) -> Sent {
-        if !self.outbox.is_empty() {
-            self.outbox.retain(|waiting| !replaces(&outgoing.message, &waiting.message));
-            self.outbox.push_back(outgoing);
-            return Sent::Waiting;
-        }
-        match transmit(self.socket.as_fd(), &outgoing) {
-            Ok(()) => Sent::Done,
-            Err(Errno::AGAIN) => {
-                self.outbox.push_back(outgoing);
-                Sent::Waiting
-            }
-            Err(_) => Sent::Broken,
+    pub(crate) fn send(&mut self, outgoing: Outgoing, now_ns: u64) -> Sent {
+        let waits = !self.outbox.is_empty();
+        self.outbox.retain(|waiting| !replaces(&outgoing.message, &waiting.message));
+        self.outbox.push_back(outgoing);
+        match self.retry {
+            Some(_) => Sent::Held(None),
+            None if waits => Sent::Waiting,
+            None => self.flush(now_ns),
         }
     }
 
-    /// Sends what waits, as far as the socket takes it.
-    pub(crate) fn flush(&mut self) -> Sent {
+    /// Sends what waits, as far as the socket takes it and the peer reads it.
+    pub(crate) fn flush(&mut self, now_ns: u64) -> Sent {
         while let Some(outgoing) = self.outbox.front() {
-            match transmit(self.socket.as_fd(), outgoing) {
-                Ok(()) => drop(self.outbox.pop_front()),
-                Err(Errno::AGAIN) => return Sent::Waiting,
-                Err(_) => return Sent::Broken,
+            let carries = outgoing.fd.is_some();
+            if carries && self.unread >= OF_CONNECTION_MAX && self.unread() >= OF_CONNECTION_MAX {
+                return self.hold(None, now_ns);
             }
+            match transmit(self.socket.as_fd(), &self.outbox[0]) {
+                Ok(()) => drop(self.outbox.pop_front()),
+                Err(Errno::AGAIN) => {
+                    self.retry = None;
+                    return Sent::Waiting;
+                }
+                Err(errno @ (Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM)) => {
+                    return self.hold(Some(errno), now_ns);
+                }
+                Err(errno) => return Sent::Broken(errno),
+            }
+            self.unread += usize::from(carries);
         }
+        self.retry = None;
         Sent::Done
+    }
+
+    fn hold(&mut self, why: Option<Errno>, now_ns: u64) -> Sent {
+        let pause_ns = self.retry.map_or(PAUSE_NS_MIN, |retry| (retry.pause_ns * 2).min(PAUSE_NS_MAX));
+        self.retry = Some(Retry { due_ns: now_ns + pause_ns, pause_ns });
+        Sent::Held(why)
+    }
+
+    /// How many descriptors that we sent the peer may not have read.
+    pub(crate) fn unread(&mut self) -> usize {
+        if self.unread > 0 && unread_bytes(&self.socket) == 0 {
+            self.unread = 0;
+        }
+        self.unread
+    }
+
+    pub(crate) fn into_socket(self) -> Kept {
+        self.socket
     }
 
     /// Takes one packet.
@@ -136,6 +190,14 @@ impl Connection {
             Err(garbage) => Incoming::Garbage(garbage),
         }
     }
+}
+
+/// Bytes of memory of what was sent on a socket and not read at the other end; 0 where the kernel does not say.
+pub(crate) fn unread_bytes(socket: &Kept) -> u32 {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the call writes one `int` at the address of `bytes`, which is one and outlives the call.
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if result == 0 { bytes.unsigned_abs() } else { 0 }
 }
 
 impl AsFd for Connection {

@@ -23,7 +23,7 @@ use crate::process::rendezvous::dial::{Answer, call};
 use crate::process::rendezvous::message::{Garbage, Message, Party, Refusal};
 use crate::process::rendezvous::obstacles::Obstacle;
 use crate::process::rendezvous::registry::{
-    CONNECTIONS_MAX, HALF_OPEN_MAX, HALF_OPEN_NS_MAX, OBSERVERS_MAX, Registry, RemoteEnd, Shared,
+    CONNECTIONS_MAX, HALF_OPEN_MAX, HALF_OPEN_NS_MAX, OBSERVERS_MAX, OBSERVERS_OF_USER_MAX, Registry, RemoteEnd, Shared,
 };
 use crate::process::section::PeerSection;
 
@@ -153,7 +153,13 @@ impl Registry {
     }
 
     /// Whether who calls may be let in, and its section.
-    fn examine(&self, shared: &Shared, id: u32, party: Party, fd: &Descriptor) -> Result<Arc<PeerSection>, Refusal> {
+    fn examine(
+        &mut self,
+        shared: &Shared,
+        id: u32,
+        party: Party,
+        fd: &Descriptor,
+    ) -> Result<Arc<PeerSection>, Refusal> {
         let plan = shared.plan;
         if party.hash != plan.hash {
             return Err(Refusal::Plan);
@@ -177,7 +183,9 @@ impl Registry {
             Ok(Answer::Connected(..) | Answer::Absent) => return Err(Refusal::Slot),
             Ok(Answer::Busy) | Err(_) => return Err(Refusal::Busy),
         }
-        self.section_of(shared, party, fd).ok_or(Refusal::Section)
+        let uid = caller.uid;
+        let section = self.section_of(shared, party, fd).ok_or(Refusal::Section)?;
+        if self.may_be_given(uid) { Ok(section) } else { Err(Refusal::Busy) }
     }
 
     /// The peer's section: mapped already, or checked and mapped now.
@@ -201,11 +209,14 @@ impl Registry {
     }
 
     fn observe(&mut self, shared: &Shared, id: u32, hash: u64) {
-        let count = self.connections.values().filter(|connection| connection.stage == Stage::Observer).count();
+        let Some(uid) = self.connections.get(&id).map(|connection| connection.credentials.uid) else { return };
+        let observers = || self.connections.values().filter(|connection| connection.stage == Stage::Observer);
+        let count = observers().count();
+        let of_user = observers().filter(|connection| connection.credentials.uid == uid).count();
         if hash != shared.plan.hash {
             return self.refuse(shared, id, u16::MAX, Refusal::Plan, hash);
         }
-        if count >= OBSERVERS_MAX {
+        if count >= OBSERVERS_MAX || of_user >= OBSERVERS_OF_USER_MAX || !self.may_be_given(uid) {
             return self.refuse(shared, id, u16::MAX, Refusal::Busy, hash);
         }
         if let Some(connection) = self.connections.get_mut(&id) {

@@ -12,6 +12,7 @@ pub(crate) mod registry;
 pub(crate) mod slot;
 
 mod handshake;
+mod in_flight;
 mod linking;
 mod obstacles;
 mod segments;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use musubi_core::plan::Plan;
 use rustix::event::epoll;
+use rustix::io::Errno;
 
 use crate::direction::Direction;
 use crate::os::clock::{Deadline, now_ns};
@@ -28,6 +29,7 @@ use crate::process::channel::mailbox::TxLink;
 use crate::process::rendezvous::connection::{Connection, Outgoing, Sent, Stage};
 use crate::process::rendezvous::dial::{Answer, Dial, call};
 use crate::process::rendezvous::holding::Holding;
+use crate::process::rendezvous::in_flight::Abandoned;
 use crate::process::rendezvous::membership::SmemMember;
 use crate::process::rendezvous::message::{Message, Party, Refusal};
 use crate::process::rendezvous::obstacles::{Obstacle, Obstacles};
@@ -39,7 +41,9 @@ pub const HALF_OPEN_MAX: usize = 32;
 /// How long such a connection may stay silent, in nanoseconds.
 pub const HALF_OPEN_NS_MAX: u64 = 1_000_000_000;
 /// Most observers at once.
-pub const OBSERVERS_MAX: usize = 16;
+pub const OBSERVERS_MAX: usize = 64;
+/// Most of them that one user has.
+pub const OBSERVERS_OF_USER_MAX: usize = 16;
 
 /// Most connections of one peer; two are usual when both started at once.
 pub const CONNECTIONS_MAX: usize = 4;
@@ -105,6 +109,9 @@ impl Token {
 pub(crate) struct Registry {
     pub(crate) listener: Option<Kept>,
     pub(crate) connections: BTreeMap<u32, Connection>,
+    /// Connections that cannot be sent on, to be ended by the attendant.
+    pub(crate) broken: Vec<u32>,
+    pub(crate) abandoned: Vec<Abandoned>,
     pub(crate) peers: Vec<Peer>,
     pub(crate) dials: BTreeMap<u16, Dial>,
     pub(crate) holdings: Vec<Holding>,
@@ -128,6 +135,8 @@ pub struct Strangers {
     pub garbage: u32,
     /// Handshakes refused.
     pub refused: u32,
+    /// Descriptors not given, or later than they should: the caller's user leaves too many unread, or the kernel has no room.
+    pub withheld: u32,
     /// The last refusal: participant that they claimed to be, reason, hash of their plan.
     pub last: Option<(u16, Refusal, u64)>,
     /// A slot of a peer whose name is held by a user that may not, and that user.
@@ -206,11 +215,45 @@ impl Registry {
         Some(id)
     }
 
-    /// Sends on one connection. A broken one shows itself as hung up to the attendant.
+    /// Sends on one connection. One that the peer has closed shows itself as hung up to the attendant.
     pub(crate) fn send(&mut self, shared: &Shared, id: u32, message: Message, fd: Option<Arc<Descriptor>>) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        if connection.send(Outgoing { message, fd }) == Sent::Waiting {
-            watch_writable(shared, id, connection, true);
+        let sent = connection.send(Outgoing { message, fd }, now_ns());
+        self.after_sending(shared, id, sent);
+    }
+
+    /// Sees to it that what could not be sent is sent later, or that the failure is told.
+    fn after_sending(&mut self, shared: &Shared, id: u32, sent: Sent) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let whom = connection.stage.participant();
+        let failed = match sent {
+            Sent::Done => return,
+            Sent::Waiting => return watch_writable(shared, id, connection, true),
+            Sent::Held(why) => why,
+            // These are what the other end closes with.
+            Sent::Broken(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => return,
+            Sent::Broken(errno) => {
+                // Later, since who sends may be going through the peers.
+                self.broken.push(id);
+                Some(errno)
+            }
+        };
+        if let (Some(errno), Some(participant)) = (failed, whom) {
+            self.hindered(shared, participant, Obstacle::System("sending to a participant", errno));
+        }
+        self.strangers.withheld = self.strangers.withheld.wrapping_add(u32::from(failed.is_some()));
+        shared.wake_attendant();
+    }
+
+    /// Tries again to send what was held back, and ends what cannot be sent on.
+    pub(crate) fn send_again(&mut self, shared: &Shared, now: u64) {
+        for id in std::mem::take(&mut self.broken) {
+            self.hung_up(shared, id);
+        }
+        let is_due = |connection: &Connection| connection.retry.is_some_and(|retry| retry.due_ns <= now);
+        let due: Vec<u32> = self.connections.iter().filter(|(_, of)| is_due(of)).map(|(id, _)| *id).collect();
+        for id in due {
+            self.writable(shared, id);
         }
     }
 
@@ -221,13 +264,14 @@ impl Registry {
         }
     }
 
-    /// The socket has room again.
+    /// The socket has room again, or it is time to try.
     pub(crate) fn writable(&mut self, shared: &Shared, id: u32) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        match connection.flush() {
-            Sent::Done => watch_writable(shared, id, connection, false),
-            Sent::Waiting => (),
-            Sent::Broken => self.hung_up(shared, id),
+        let sent = connection.flush(now_ns());
+        watch_writable(shared, id, connection, sent == Sent::Waiting);
+        match (sent, connection.stage) {
+            (Sent::Done, Stage::Linked(participant, _)) => self.obstacles.forget(participant),
+            _ => self.after_sending(shared, id, sent),
         }
     }
 
@@ -235,7 +279,9 @@ impl Registry {
     pub(crate) fn hung_up(&mut self, shared: &Shared, id: u32) {
         let Some(connection) = self.connections.remove(&id) else { return };
         let _ = epoll::delete(&shared.epoll, connection.as_fd());
-        match connection.stage {
+        let stage = connection.stage;
+        self.abandon(connection);
+        match stage {
             Stage::Accepted | Stage::Observer => (),
             Stage::Dialed(participant) => self.dial_broken(shared, participant),
             Stage::Linked(participant, epoch) => {
@@ -297,6 +343,9 @@ impl Registry {
             self.hindered(shared, participant, Obstacle::Foreign(credentials.uid));
             self.dials.remove(&participant);
             return;
+        }
+        if !self.may_be_given(credentials.uid) {
+            return self.postpone(participant, now);
         }
         let connection = Connection::new(socket, Stage::Dialed(participant), credentials, now);
         let Some(id) = self.add_connection(shared, connection) else { return self.postpone(participant, now) };
@@ -392,6 +441,7 @@ impl Registry {
         for id in &peer.connections {
             if let Some(connection) = self.connections.remove(id) {
                 let _ = epoll::delete(&shared.epoll, connection.as_fd());
+                self.abandon(connection);
             }
             self.dial_over(shared, participant, *id);
         }

@@ -1,0 +1,65 @@
+//! Descriptors that we have sent and nobody has read yet.
+//!
+//! What you may rely on: at most [`OF_CONNECTION_MAX`] are unread on one connection. Callers without a link of one user,
+//! and connections given up with some unread, owe at most [`OF_USER_MAX`], all of them together [`OF_ALL_MAX`]; who owes
+//! more gets no descriptor, and no other user notices.
+//!
+//! How it works: the kernel lets a user have as many descriptors in flight as a process may have open, and refuses every
+//! further one, to whomever it goes. What was sent stays in flight although we close our end, as long as the other end
+//! is open and not read. So a connection that is given up is kept until the kernel says that nothing of it is unread.
+
+use rustix::net::{Shutdown, shutdown};
+
+use crate::os::forks::Kept;
+use crate::process::rendezvous::connection::{Connection, Stage, unread_bytes};
+use crate::process::rendezvous::registry::Registry;
+
+/// Most descriptors unread on one connection.
+pub(crate) const OF_CONNECTION_MAX: usize = 16;
+/// Most descriptors that one user leaves unread outside of links, when it is given another.
+const OF_USER_MAX: usize = 64;
+/// Most that all users together do.
+const OF_ALL_MAX: usize = 256;
+
+/// A connection given up while descriptors that we sent were unread.
+#[derive(Debug)]
+pub(crate) struct Abandoned {
+    socket: Kept,
+    uid: u32,
+    descriptors: usize,
+}
+
+impl Registry {
+    /// Lets a connection go, but keeps count of what is unread of it.
+    pub(crate) fn abandon(&mut self, mut connection: Connection) {
+        let (uid, descriptors) = (connection.credentials.uid, connection.unread());
+        if descriptors > 0 {
+            let socket = connection.into_socket();
+            let _ = shutdown(&socket, Shutdown::Both);
+            self.abandoned.push(Abandoned { socket, uid, descriptors });
+        }
+    }
+
+    /// Takes off what has been read meanwhile, or whose reader has closed it.
+    pub(crate) fn drop_read(&mut self) {
+        self.abandoned.retain(|of| unread_bytes(&of.socket) > 0);
+    }
+
+    /// Whether a user may be given another descriptor without being linked.
+    pub(crate) fn may_be_given(&mut self, uid: u32) -> bool {
+        self.drop_read();
+        let unlinked = self.connections.values_mut().filter(|of| !matches!(of.stage, Stage::Linked(..)));
+        let unlinked = unlinked.map(|of| (of.credentials.uid, of.unread()));
+        let abandoned = self.abandoned.iter().map(|of| (of.uid, of.descriptors));
+        let (mut of_user, mut of_all) = (0, 0);
+        for (owner, descriptors) in unlinked.chain(abandoned) {
+            of_all += descriptors;
+            of_user += if owner == uid { descriptors } else { 0 };
+        }
+        let may = of_user < OF_USER_MAX && of_all < OF_ALL_MAX;
+        if !may {
+            self.strangers.withheld = self.strangers.withheld.wrapping_add(1);
+        }
+        may
+    }
+}
