@@ -3,11 +3,22 @@
 mod talk;
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use musubi_core::Error;
 use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
 use talk::{attach, instance, receive, send, soon};
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "{what} did not come");
+        thread::yield_now();
+    }
+}
 
 #[test]
 fn messages_flow_both_ways_in_either_order_of_start() {
@@ -90,9 +101,7 @@ fn a_receiver_that_leaves_is_reported_once_and_its_successor_goes_on() {
     drop(in_hand);
     drop(receiving);
     drop(gateway);
-    while !down.take_loss() {
-        thread::yield_now();
-    }
+    eventually("the loss", || down.take_loss());
     let successor = attach("gateway", &instance);
     let receiving = successor.open_receiving(0).unwrap();
     for expected in 2..6 {
@@ -117,9 +126,7 @@ fn a_receivers_last_event_survives_it() {
     receiving.notify();
     drop(receiving);
     drop(gateway);
-    while !down.has_loss() {
-        thread::yield_now();
-    }
+    eventually("the loss", || down.has_loss());
     assert_eq!(down.wait(Deadline::Poll), Ok(()), "the event comes first");
     assert_eq!(down.wait(Deadline::Poll), Err(Error::PeerGone));
     assert_eq!(down.wait(Deadline::Poll), Err(Error::Timeout));
@@ -220,11 +227,13 @@ fn futures_are_woken_under_any_executor() {
     fn block_on<F: Future>(future: F) -> F::Output {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut future = std::pin::pin!(future);
+        let begin = Instant::now();
         loop {
             match future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(result) => return result,
-                Poll::Pending => thread::park_timeout(Duration::from_secs(5)),
+                Poll::Pending => assert!(begin.elapsed() < PATIENCE, "nobody wakes the future"),
             }
+            thread::park_timeout(PATIENCE);
         }
     }
     let instance = instance();
