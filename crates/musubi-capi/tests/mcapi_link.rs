@@ -42,7 +42,8 @@ fn linked(arguments: &[&str], name: &str) -> PathBuf {
 fn a_program_with_its_own_send_and_recv_runs_over_tcp_with_either_library() {
     let library = libraries().join("libmusubi.a");
     let fixed = [library.to_str().unwrap(), "-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
-    let (at, rpath) = (format!("-L{}", libraries().display()), format!("-Wl,-rpath,{}", libraries().display()));
+    let (at, rpath) =
+        (format!("-L{}", libraries().display()), format!("-Wl,-rpath,{},--disable-new-dtags", libraries().display()));
     // Exported, so that the library would find them before the system's.
     let shared = [&at, "-lmusubi", &rpath, "-rdynamic"];
     for (name, arguments) in [("own-static", &fixed[..]), ("own-shared", &shared[..])] {

@@ -52,7 +52,8 @@ pub fn compile(source: &Path) -> PathBuf {
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-pthread", "-I"]).arg(root().join("include"));
     cc.arg(format!("-DBROKEN=\"{}\"", directory().join("broken.toml").display()));
     cc.arg("-I").arg(directory()).arg(source).arg("-o").arg(&program).arg("-L").arg(&library).arg("-lmusubi");
-    cc.arg(format!("-Wl,-rpath,{}", library.display()));
+    // Found before what LD_LIBRARY_PATH has: cargo sets that to where the library of an earlier build may lie.
+    cc.arg(format!("-Wl,-rpath,{},--disable-new-dtags", library.display()));
     assert!(cc.status().unwrap().success(), "{} does not compile", source.display());
     program
 }
