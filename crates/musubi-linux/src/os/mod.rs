@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod descriptor;
+pub mod epoll;
 pub mod forks;
 pub mod futex;
 pub mod realtime;

@@ -10,6 +10,7 @@ use std::task::Waker;
 use std::thread::{JoinHandle, ThreadId};
 
 use musubi_linux::descriptor::Descriptor;
+use musubi_linux::epoll::NO_EVENT;
 use musubi_linux::forks::Run;
 use musubi_linux::{Deadline, futex};
 use rustix::event::epoll;
@@ -410,15 +411,12 @@ impl Shared {
     /// Tokens of the descriptors that are ready; without the lock unless `timeout_ns` is 0.
     pub fn await_events(&self, timeout_ns: Option<u64>) -> Events {
         let mut events = Events::default();
-        let timeout = timeout_ns.map(timespec);
-        let mut space =
-            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; EVENTS_MAX];
-        if let Ok(count) = epoll::wait(&self.wiring.epoll, &mut space, timeout.as_ref()) {
-            for event in &space[..count] {
-                let data = event.data;
-                events.tokens[events.count] = data.u64();
-                events.count += 1;
-            }
+        let mut space = [NO_EVENT; EVENTS_MAX];
+        let count = musubi_linux::epoll::wait(&self.wiring.epoll, &mut space, timeout_ns);
+        for event in &space[..count] {
+            let data = event.data;
+            events.tokens[events.count] = data.u64();
+            events.count += 1;
         }
         events
     }

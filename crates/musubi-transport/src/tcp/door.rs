@@ -22,7 +22,8 @@ use std::thread::JoinHandle;
 
 use musubi_linux::clock::now_ns;
 use musubi_linux::descriptor::Descriptor;
-use rustix::event::{Timespec, epoll};
+use musubi_linux::epoll::NO_EVENT;
+use rustix::event::epoll;
 
 use super::ledger::{Ledger, explained};
 use super::names::{self, Resolver};
@@ -203,13 +204,11 @@ impl Porter {
 
     fn run(mut self) {
         musubi_linux::signals::leave_to_program();
-        let mut events = Vec::with_capacity(EVENTS_MAX);
+        let mut events = [NO_EVENT; EVENTS_MAX];
         while !self.shared.stopping.load(Ordering::Acquire) {
-            let timeout = self.sleep();
-            events.clear();
-            // The only errors are our own mistakes and a signal; both are survived by looking again.
-            let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref());
-            for event in events.drain(..) {
+            let sleep_ns = self.sleep_ns();
+            let count = musubi_linux::epoll::wait(&self.epoll, &mut events, sleep_ns);
+            for event in &events[..count] {
                 match event.data.u64() {
                     BELL => silence(&self.shared.inside),
                     LISTENER => self.accept(),
@@ -222,11 +221,10 @@ impl Porter {
     }
 
     /// How long to sleep; `None` for as long as nothing comes.
-    fn sleep(&self) -> Option<Timespec> {
+    fn sleep_ns(&self) -> Option<u64> {
         let reopening = self.closed.then_some(self.bucket_ns + ACCEPT_NS);
         let due_ns = self.visits.values().map(|visit| visit.until_ns).chain(reopening).min()?;
-        let sleep_ns = due_ns.saturating_sub(now_ns()).min(VISIT_NS_MAX);
-        Some(Timespec { tv_sec: (sleep_ns / 1_000_000_000) as i64, tv_nsec: (sleep_ns % 1_000_000_000) as i64 })
+        Some(due_ns.saturating_sub(now_ns()).min(VISIT_NS_MAX))
     }
 
     fn take_orders(&mut self) {

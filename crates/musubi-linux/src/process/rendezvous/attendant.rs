@@ -11,13 +11,13 @@ use std::task::Waker;
 use std::thread::JoinHandle;
 
 use musubi_core::layout::header;
-use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 
 use crate::direction::Direction;
 use crate::error::{Error, Tried};
-use crate::os::clock::{now_ns, timespec};
-use crate::os::signals;
+use crate::os::clock::now_ns;
+use crate::os::epoll::NO_EVENT;
+use crate::os::{self, signals};
 use crate::process::rendezvous::connection::Stage;
 use crate::process::rendezvous::registry::{HALF_OPEN_NS_MAX, Registry, Shared, Token};
 
@@ -44,13 +44,11 @@ struct Attendant {
 impl Attendant {
     fn run(mut self) {
         signals::leave_to_program();
-        let mut events = Vec::with_capacity(EVENTS_MAX);
+        let mut events = [NO_EVENT; EVENTS_MAX];
         while !self.shared.stopping() {
             let sleep_ns = self.keep_time();
-            events.clear();
-            // Fails for an interruption only; then there is nothing to handle.
-            let _ = epoll::wait(&self.shared.epoll, spare_capacity(&mut events), Some(&timespec(sleep_ns)));
-            for event in &events {
+            let count = os::epoll::wait(&self.shared.epoll, &mut events, Some(sleep_ns));
+            for event in &events[..count] {
                 self.handle(event);
             }
         }
