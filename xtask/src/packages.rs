@@ -37,6 +37,7 @@ pub const NEEDED: &[Package] = &[
         why: "makes the network namespaces in which links between hosts are cut, flooded and shaped",
     },
     Package { name: "pkg-config", why: "tells the C examples how to link the installed library" },
+    Package { name: "valgrind", why: "runs C programs of both interfaces under its memcheck" },
 ];
 
 /// Which of these packages are not installed. Where there is no `dpkg-query`, none counts as missing: the step itself

@@ -4,6 +4,8 @@
 //!
 //! How it works: entries own their names and lists; a [`Plan`] that borrows them is built when it is asked for.
 
+use std::sync::{Mutex, PoisonError};
+
 use musubi_core::plan::{
     Domain, Doorbell, Fifo, FilterRule, Liveness, LockKind, OnRestart, Plan, PortKind, Regulation, Role, Smem, Trust,
 };
@@ -67,6 +69,10 @@ pub(crate) struct SmemEntry {
     pub(crate) lock: LockKind,
 }
 
+/// What [`Description::leak`] keeps: the plan has pointers into a description, not to it, and who looks for lost memory
+/// wants one to it.
+static LEAKED: Mutex<Vec<&'static Description>> = Mutex::new(Vec::new());
+
 impl Description {
     /// The system's name.
     pub fn name(&self) -> &str {
@@ -112,6 +118,7 @@ impl Description {
     /// loads its description at start.
     pub fn leak(self) -> &'static Plan<'static> {
         let description: &'static Description = Box::leak(Box::new(self));
+        LEAKED.lock().unwrap_or_else(PoisonError::into_inner).push(description);
         Box::leak(Box::new(Plan {
             name: &description.name,
             hash: description.hash,
