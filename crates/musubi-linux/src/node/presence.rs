@@ -19,7 +19,7 @@ use crate::error::{Error, Tried};
 use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Kept;
-use crate::process::rendezvous::dial::{Answer, answer_calls, call, claim};
+use crate::os::packet_socket::{Answer, answer_calls, call, claim};
 
 /// Most connections that have not become links.
 const HALF_OPEN_MAX: usize = 64;

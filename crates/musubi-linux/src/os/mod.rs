@@ -14,3 +14,4 @@ pub mod signals;
 
 pub(crate) mod credentials;
 pub(crate) mod mapping;
+pub(crate) mod packet_socket;

@@ -1,27 +1,21 @@
 //! One rendezvous connection: packets with descriptors, never waiting.
 //!
 //! What you may rely on: no call here waits; what cannot be sent yet stands in an outbox whose length the plan bounds,
-//! because a newer announcement of a thing replaces an older one. Descriptors go only to who reads. Descriptors that do not belong to a message are
-//! closed.
+//! because a newer announcement of a thing replaces an older one. Descriptors go only to who reads; those that came and do
+//! not belong to a message are closed.
 
 use std::collections::VecDeque;
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with,
-};
 
-use crate::error::{Error, Tried};
 use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Kept;
+use crate::os::packet_socket::{self, Received, unread_bytes};
 use crate::process::rendezvous::in_flight::OF_CONNECTION_MAX;
-use crate::process::rendezvous::message::{self, FDS_MAX, Garbage, Message};
+use crate::process::rendezvous::message::{self, Garbage, Message};
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,25 +160,13 @@ impl Connection {
     /// Takes one packet.
     pub(crate) fn receive(&self) -> Incoming {
         let mut bytes = [0; message::BYTES + 1];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-        let received = loop {
-            match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
-                Err(Errno::INTR) => (),
-                Err(Errno::AGAIN) => return Incoming::Nothing,
-                Err(_) => return Incoming::Closed,
-                Ok(received) => break received,
-            }
+        let (count, mut fds) = match packet_socket::receive(self.socket.as_fd(), &mut bytes) {
+            Received::Packet(count, fds) => (count, fds),
+            Received::Nothing => return Incoming::Nothing,
+            Received::Closed => return Incoming::Closed,
+            Received::Truncated => return Incoming::Truncated,
         };
-        let mut fds = take_fds(&mut control);
-        if received.bytes == 0 {
-            return Incoming::Closed;
-        }
-        if received.flags.contains(ReturnFlags::CTRUNC) {
-            return Incoming::Truncated;
-        }
-        match message::parse(&bytes[..received.bytes.min(bytes.len())]) {
+        match message::parse(&bytes[..count]) {
             Ok(message) if message.fds() == fds.len() => Incoming::Message(message, fds.pop()),
             Ok(_) => Incoming::Garbage(Garbage::Foreign),
             Err(garbage) => Incoming::Garbage(garbage),
@@ -192,17 +174,16 @@ impl Connection {
     }
 }
 
-/// Bytes of memory of what was sent on a socket and not read at the other end; 0 where the kernel does not say.
-pub(crate) fn unread_bytes(socket: &Kept) -> u32 {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: the call writes one `int` at the address of `bytes`, which is one and outlives the call.
-    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
-    if result == 0 { bytes.unsigned_abs() } else { 0 }
-}
-
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+fn transmit(socket: BorrowedFd<'_>, outgoing: &Outgoing) -> Result<(), Errno> {
+    match &outgoing.fd {
+        Some(fd) => packet_socket::send(socket, &outgoing.message.bytes(), &[fd.as_fd()]),
+        None => packet_socket::send(socket, &outgoing.message.bytes(), &[]),
     }
 }
 
@@ -217,39 +198,4 @@ fn replaces(newer: &Message, older: &Message) -> bool {
         (Message::Segment { smem, .. }, Message::Segment { smem: s, .. }) => smem == s,
         _ => false,
     }
-}
-
-pub(crate) fn take_fds(control: &mut RecvAncillaryBuffer<'_>) -> Vec<Descriptor> {
-    let mut fds = Vec::new();
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            fds.extend(rights.map(Descriptor::from));
-        }
-    }
-    fds
-}
-
-fn transmit(socket: BorrowedFd<'_>, outgoing: &Outgoing) -> Result<(), Errno> {
-    let bytes = outgoing.message.bytes();
-    let fds: Vec<BorrowedFd<'_>> = outgoing.fd.iter().map(|fd| fd.as_fd()).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !fds.is_empty() {
-        control.push(SendAncillaryMessage::ScmRights(&fds));
-    }
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    loop {
-        match sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, flags) {
-            Err(Errno::INTR) => (),
-            Err(errno) => return Err(errno),
-            Ok(_) => return Ok(()),
-        }
-    }
-}
-
-/// A packet socket that never waits.
-pub(crate) fn new_socket() -> Result<Kept, Error> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).tried("creating a socket")?;
-    Ok(Kept::new(socket.into()))
 }

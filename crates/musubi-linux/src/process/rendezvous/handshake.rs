@@ -17,9 +17,9 @@ use crate::os::clock::now_ns;
 use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Kept;
+use crate::os::packet_socket::{Answer, call};
 use crate::process::channel::doorbell::is_doorbell;
 use crate::process::rendezvous::connection::{Connection, Incoming, Stage};
-use crate::process::rendezvous::dial::{Answer, call};
 use crate::process::rendezvous::message::{Garbage, Message, Party, Refusal};
 use crate::process::rendezvous::obstacles::Obstacle;
 use crate::process::rendezvous::registry::{

@@ -11,7 +11,8 @@
 use rustix::net::{Shutdown, shutdown};
 
 use crate::os::forks::Kept;
-use crate::process::rendezvous::connection::{Connection, Stage, unread_bytes};
+use crate::os::packet_socket::unread_bytes;
+use crate::process::rendezvous::connection::{Connection, Stage};
 use crate::process::rendezvous::registry::Registry;
 
 /// Most descriptors unread on one connection.

@@ -20,6 +20,7 @@ use rustix::event::epoll;
 
 use crate::direction::Direction;
 use crate::error::Error;
+use crate::os::packet_socket::claim;
 use crate::process::channel::claim::End;
 use crate::process::channel::doorbell::{LinkDoorbell, ring_socket};
 use crate::process::channel::event_fd::LinkKey;
@@ -27,7 +28,6 @@ use crate::process::channel::latest_timer::LateTime;
 use crate::process::channel::mailbox::{
     INCARNATIONS_MAX, RxLinks, RxSender, RxState, TxLink, TxLinks, TxState, Versioned,
 };
-use crate::process::rendezvous::dial::claim;
 use crate::process::rendezvous::holding::{EndCore, Holding, Mailbox};
 use crate::process::rendezvous::message::Message;
 use crate::process::rendezvous::registry::{Registry, Shared};

@@ -12,11 +12,12 @@
 //! ```
 
 use crate::direction::Direction;
+use crate::os::packet_socket;
 
 /// Length of every message in bytes.
 pub const BYTES: usize = 64;
 /// Most descriptors that one packet may carry; more are closed by the kernel.
-pub const FDS_MAX: usize = 2;
+pub const FDS_MAX: usize = packet_socket::FDS_MAX;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MSBm");
 const VERSION: u16 = 1;

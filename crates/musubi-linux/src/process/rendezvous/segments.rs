@@ -13,7 +13,7 @@ use std::sync::Arc;
 use musubi_core::layout::Part;
 
 use crate::os::descriptor::Descriptor;
-use crate::process::rendezvous::dial::claim;
+use crate::os::packet_socket::claim;
 use crate::process::rendezvous::membership::{SmemMember, TicketPeer, Tickets};
 use crate::process::rendezvous::message::Message;
 use crate::process::rendezvous::registry::{Registry, Shared};

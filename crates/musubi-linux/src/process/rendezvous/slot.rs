@@ -14,7 +14,7 @@ use musubi_core::plan::Plan;
 use crate::error::Error;
 use crate::os::clock::{Deadline, boot_ns};
 use crate::os::forks::Kept;
-use crate::process::rendezvous::dial::{Answer, call, claim};
+use crate::os::packet_socket::{Answer, call, claim};
 use crate::process::rendezvous::socket_names::Names;
 
 /// Pause between attempts to get a slot, in nanoseconds.

@@ -3,10 +3,8 @@
 //!
 //! What you may rely on: names of different systems and instances differ; every name fits a socket address.
 
-use rustix::net::SocketAddrUnix;
-
 use crate::direction::Direction;
-use crate::error::{Error, Tried};
+use crate::error::Error;
 
 /// Environment variable that names the instance where the caller does not.
 pub const INSTANCE_VARIABLE: &str = "MUSUBI_INSTANCE";
@@ -62,14 +60,10 @@ impl Names {
     }
 }
 
-/// The socket address of a name.
-pub(crate) fn address(name: &str) -> Result<SocketAddrUnix, Error> {
-    SocketAddrUnix::new_abstract_name(name.as_bytes()).tried("making a socket address")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::packet_socket::address;
 
     #[test]
     fn longest_names_fit() {
