@@ -227,8 +227,8 @@ impl<B: Host> SharedSegment for Segment<'_, B> {
 
     fn read(&self, offset: u32, into: &mut [u8]) -> Result<(), Error> {
         self.check(offset, into.len())?;
-        self.words.as_peer().copy_bytes(offset, into);
         self.shared.host.acquire(self.words.bytes_at(offset, into.len() as u32), into.len() as u32);
+        self.words.as_peer().copy_bytes(offset, into);
         Ok(())
     }
 

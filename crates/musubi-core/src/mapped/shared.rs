@@ -297,6 +297,9 @@ const fn epoch_after(epoch: u32, step: u32) -> u32 {
 pub(super) struct Care<'m, B>(pub &'m B);
 
 impl<B: Host> Coherence for Care<'_, B> {
+    const MANAGES_CACHES: bool = B::MANAGES_CACHES;
+    const HINTS: bool = B::HINTS;
+
     fn publish(&self, from: *const u8, bytes: u32) {
         self.0.publish(from, bytes);
     }
