@@ -4,7 +4,8 @@
 //! here. A handler runs with interrupts masked and may unmask them with [`Unmasked`] while it is not already the deepest
 //! that [`LEVELS`](musubi_core::smp::LEVELS) allows.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::arch;
 use crate::board::{Board, Event};
@@ -27,28 +28,28 @@ pub static FAULT: Handler<fn()> = Handler::none();
 /// A function that may be set while the program runs. Writer: whoever sets up interrupts, on one core.
 #[derive(Debug)]
 pub struct Handler<F> {
-    function: AtomicUsize,
+    function: AtomicPtr<()>,
     kind: core::marker::PhantomData<F>,
 }
 
 impl<F> Handler<F> {
     /// No function.
     pub(crate) const fn none() -> Self {
-        Self { function: AtomicUsize::new(0), kind: core::marker::PhantomData }
+        Self { function: AtomicPtr::new(null_mut()), kind: core::marker::PhantomData }
     }
 }
 
 impl Handler<fn()> {
     /// Sets what is called; `None` for nothing.
     pub fn set(&self, function: Option<fn()>) {
-        self.function.store(function.map_or(0, |f| f as usize), Ordering::Release);
+        self.function.store(function.map_or(null_mut(), |f| f as *mut ()), Ordering::Release);
     }
 
     /// Calls it, if there is one.
     pub fn call(&self) {
-        let address = self.function.load(Ordering::Acquire);
-        // SAFETY: only `set` stores here: 0, which is `None`, or a function's address of this very type.
-        let function = unsafe { core::mem::transmute::<usize, Option<fn()>>(address) };
+        let function = self.function.load(Ordering::Acquire);
+        // SAFETY: only `set` stores here: null, which is `None`, or a function of this very type.
+        let function = unsafe { core::mem::transmute::<*mut (), Option<fn()>>(function) };
         if let Some(function) = function {
             function();
         }
@@ -58,14 +59,14 @@ impl Handler<fn()> {
 impl Handler<fn(u32)> {
     /// Sets what is called; `None` for nothing.
     pub fn set(&self, function: Option<fn(u32)>) {
-        self.function.store(function.map_or(0, |f| f as usize), Ordering::Release);
+        self.function.store(function.map_or(null_mut(), |f| f as *mut ()), Ordering::Release);
     }
 
     /// Calls it, if there is one.
     pub fn call(&self, number: u32) {
-        let address = self.function.load(Ordering::Acquire);
-        // SAFETY: only `set` stores here: 0, which is `None`, or a function's address of this very type.
-        let function = unsafe { core::mem::transmute::<usize, Option<fn(u32)>>(address) };
+        let function = self.function.load(Ordering::Acquire);
+        // SAFETY: only `set` stores here: null, which is `None`, or a function of this very type.
+        let function = unsafe { core::mem::transmute::<*mut (), Option<fn(u32)>>(function) };
         if let Some(function) = function {
             function(number);
         }

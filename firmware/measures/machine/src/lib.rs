@@ -14,7 +14,7 @@ pub use {musubi_core, musubi_measures, musubi_metal};
 #[macro_export]
 macro_rules! list_image {
     ($cores:literal) => {
-        use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+        use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
         use $crate::musubi_core::smp::Handlers;
         use $crate::musubi_measures::{Machine as _, Shared};
@@ -31,7 +31,7 @@ macro_rules! list_image {
         /// Interrupts taken. Writers: both cores' handlers.
         static RUNG: AtomicU32 = AtomicU32::new(0);
         /// Address of the function that core 1 is to run; 0 for none. Writers: core 0 sets it, core 1 clears it after.
-        static JOB: AtomicUsize = AtomicUsize::new(0);
+        static JOB: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
         /// Whether nanoseconds are counted instead of instructions. Writer: core 0, before it starts core 1.
         static TIMED: AtomicBool = AtomicBool::new(false);
@@ -80,13 +80,13 @@ macro_rules! list_image {
             }
             fn run(tasks: &[(usize, fn())]) {
                 for (_, function) in tasks.iter().filter(|(core, _)| *core == 1) {
-                    JOB.store(*function as usize, Ordering::Release);
+                    JOB.store(*function as *mut (), Ordering::Release);
                     RiscvVirt::ring($crate::musubi_metal::core_data::core(1).hardware());
                 }
                 let own = tasks.iter().filter(|(core, _)| *core == 0).map(|(_, function)| *function);
                 // SAFETY: on core 0, in main.
                 unsafe { TASKS.run(own, task) };
-                while JOB.load(Ordering::Acquire) != 0 {
+                while !JOB.load(Ordering::Acquire).is_null() {
                     core::hint::spin_loop();
                 }
             }
@@ -96,18 +96,18 @@ macro_rules! list_image {
         fn second() -> ! {
             loop {
                 let job = JOB.load(Ordering::Acquire);
-                if job == 0 {
+                if job.is_null() {
                     arch::wait_for_interrupt();
                     arch::unmask();
                     let _ = arch::mask();
                     continue;
                 }
                 arch::unmask();
-                // SAFETY: core 0 stored the address of a function of this very type.
-                let function = unsafe { core::mem::transmute::<usize, fn()>(job) };
+                // SAFETY: core 0 stored a function of this very type.
+                let function = unsafe { core::mem::transmute::<*mut (), fn()>(job) };
                 function();
                 let _ = arch::mask();
-                JOB.store(0, Ordering::Release);
+                JOB.store(core::ptr::null_mut(), Ordering::Release);
             }
         }
 

@@ -7,7 +7,8 @@
 //! what is due.
 
 use core::cell::RefCell;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use core::task::Waker;
 
 use critical_section::Mutex;
@@ -23,21 +24,21 @@ const TICK_NS: u64 = 1_000_000_000 / embassy_time_driver::TICK_HZ;
 type Timer = Option<(u64, Waker)>;
 
 struct Clock {
-    /// The board's `now_ns`, or 0 before [`begin`].
-    now_ns: AtomicUsize,
+    /// The board's `now_ns`, or null before [`begin`].
+    now_ns: AtomicPtr<()>,
     timers: Mutex<RefCell<[Timer; TIMERS_MAX]>>,
 }
 
 embassy_time_driver::time_driver_impl!(static CLOCK: Clock = Clock {
-    now_ns: AtomicUsize::new(0),
+    now_ns: AtomicPtr::new(null_mut()),
     timers: Mutex::new(RefCell::new([const { None }; TIMERS_MAX])),
 });
 
 impl Clock {
     fn now_ns(&self) -> u64 {
-        let address = self.now_ns.load(Ordering::Acquire);
-        // SAFETY: only `begin` stores here: 0, which is `None`, or a function's address of this very type.
-        let now_ns = unsafe { core::mem::transmute::<usize, Option<fn() -> u64>>(address) };
+        let now_ns = self.now_ns.load(Ordering::Acquire);
+        // SAFETY: only `begin` stores here: null, which is `None`, or a function of this very type.
+        let now_ns = unsafe { core::mem::transmute::<*mut (), Option<fn() -> u64>>(now_ns) };
         now_ns.map_or(0, |now_ns| now_ns())
     }
 }
@@ -65,7 +66,7 @@ impl Driver for Clock {
 
 /// From now on the clock is the board's.
 pub(crate) fn begin<B: Board>() {
-    CLOCK.now_ns.store(B::now_ns as fn() -> u64 as usize, Ordering::Release);
+    CLOCK.now_ns.store(B::now_ns as fn() -> u64 as *mut (), Ordering::Release);
 }
 
 /// The board's alarm has gone off. That it ended the sleep is all that is wanted of it.

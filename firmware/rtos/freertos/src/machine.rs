@@ -8,7 +8,8 @@
 //! cooperatively: a task that never blocks stops the ticks, and one that becomes ready runs when the others block.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use crate::{kernel, sleepers, task};
 
@@ -101,18 +102,18 @@ fn catch_up(machine: &dyn Machine) {
     }
 }
 
-/// What is called when another participant rings; 0 for nothing.
-static ON_RING: AtomicUsize = AtomicUsize::new(0);
+/// What is called when another participant rings; null for nothing.
+static ON_RING: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
 /// Sets what is called in the doorbell's interrupt before sleeping tasks are woken: the participants' `wake`.
 pub fn on_ring(function: fn()) {
-    ON_RING.store(function as usize, Ordering::Release);
+    ON_RING.store(function as *mut (), Ordering::Release);
 }
 
 fn ring() {
-    let address = ON_RING.load(Ordering::Acquire);
-    // SAFETY: only `on_ring` stores here: 0, which is `None`, or a function's address of this very type.
-    if let Some(function) = unsafe { core::mem::transmute::<usize, Option<fn()>>(address) } {
+    let function = ON_RING.load(Ordering::Acquire);
+    // SAFETY: only `on_ring` stores here: null, which is `None`, or a function of this very type.
+    if let Some(function) = unsafe { core::mem::transmute::<*mut (), Option<fn()>>(function) } {
         function();
     }
     sleepers::wake_all_from_interrupt();

@@ -1,9 +1,10 @@
 //! Having other cores run a part of a case, and resting until they are done.
 //!
-//! How it works: each secondary core joins the calls and sleeps until it is given a body, an address in its word of
-//! [`Work`]; the reschedule cause wakes it. It clears the word when the body has returned and wakes the boot core.
+//! How it works: each secondary core joins the calls and sleeps until it is given a body, in its place of
+//! [`Work`]; the reschedule cause wakes it. It clears the place when the body has returned and wakes the boot core.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use musubi_core::smp::{Cores, Processor};
 use musubi_metal::board::Board;
@@ -18,13 +19,13 @@ const REST_NS_MAX: u64 = 50_000_000;
 /// A part of a case: the suite and the number of the core.
 pub(crate) type Body<P> = fn(&'static Suite<P>, usize);
 
-/// What each core is to run: the address of a [`Body`], 0 for nothing. Writers: the boot core from 0, the core to 0.
+/// What each core is to run: a [`Body`], null for nothing. Writers: the boot core from null, the core to null.
 #[derive(Debug)]
-pub(crate) struct Work([AtomicUsize; CORES]);
+pub(crate) struct Work([AtomicPtr<()>; CORES]);
 
 impl Work {
     pub const fn new() -> Self {
-        Self([const { AtomicUsize::new(0) }; CORES])
+        Self([const { AtomicPtr::new(null_mut()) }; CORES])
     }
 }
 
@@ -48,7 +49,7 @@ impl<P: Target> Suite<P> {
     /// Gives `body` to each of `cores`, which are not the boot core, and does not wait.
     pub fn begin_on(&'static self, cores: Cores, body: Body<P>) {
         for core in cores {
-            self.work.0[core].store(body as usize, Ordering::Release);
+            self.work.0[core].store(body as *mut (), Ordering::Release);
             let _ = self.calls.reschedule(core);
         }
     }
@@ -56,7 +57,7 @@ impl<P: Target> Suite<P> {
     /// Rests until none of `cores` runs anything any more.
     pub fn finish(&'static self, cores: Cores) -> Result<(), Failure> {
         let secondaries = cores.without(Cores::one(0));
-        let is_idle = |core: usize| self.work.0[core].load(Ordering::Acquire) == 0;
+        let is_idle = |core: usize| self.work.0[core].load(Ordering::Acquire).is_null();
         let done = self.rest_until(PATIENCE_NS, || each(secondaries, is_idle));
         ensure!(done, "every core ends its part in time");
         Ok(())
@@ -99,16 +100,16 @@ pub fn idle<P: Target>() -> ! {
     let _ = suite.calls.reschedule(0);
     loop {
         let before = arch::mask();
-        let address = suite.work.0[core].load(Ordering::Acquire);
-        if address == 0 {
+        let given = suite.work.0[core].load(Ordering::Acquire);
+        if given.is_null() {
             arch::wait_for_interrupt();
         }
         arch::restore(before);
-        if address != 0 {
-            // SAFETY: `begin_on` stored the address of a function of this type, for the same target.
-            let body = unsafe { core::mem::transmute::<usize, Body<P>>(address) };
+        if !given.is_null() {
+            // SAFETY: `begin_on` stored a function of this type, for the same target.
+            let body = unsafe { core::mem::transmute::<*mut (), Body<P>>(given) };
             body(suite, core);
-            suite.work.0[core].store(0, Ordering::Release);
+            suite.work.0[core].store(null_mut(), Ordering::Release);
             let _ = suite.calls.reschedule(0);
         }
     }
