@@ -1,10 +1,11 @@
 //! Where everything lies in the shared memory: the participants' slots or sections, then the SMEM channels' segments.
 //!
-//! What you may rely on: regions are in this order, each begins on a page, none overlaps another; checks, generated
-//! files and ports with fixed addresses use this one computation.
+//! What you may rely on: regions are in this order, each begins on a page, none overlaps another; checks and generated
+//! files use this map. Where a region lies in mapped memory is what ports with fixed addresses go by: the core's
+//! [`layout::slot_offset`] and [`layout::segment_offset`], which this map asks and does not compute again.
 //!
-//! How it works: with an address map, participants have slots ([`layout::slot_offset`]), in which each incarnation takes
-//! one of two banks. Without one, each region is a memory object of its own; the map then shows lengths only.
+//! How it works: with an address map, participants have slots, in which each incarnation takes one of two banks. Without
+//! one, each region is a memory object of its own; the map then shows lengths only, one after the other.
 
 use musubi_core::layout;
 
@@ -65,29 +66,32 @@ impl MemoryMap {
         description.with_plan(|plan| {
             let mut participant = 0;
             for (domain, entry) in (0u16..).zip(plan.domains) {
-                // A description's sections were checked to fit.
-                let section = layout::section_bytes(plan, domain).map_or(u64::from(u32::MAX), u64::from);
-                let bytes = map.base.map_or(Some(section), |_| layout::slot_bytes(plan, domain)).unwrap_or(section);
                 for slot in 0..entry.participants {
-                    let content = match map.base {
-                        Some(_) => Content::Slot { participant, domain, slot },
-                        None => Content::Section { participant, domain, slot },
-                    };
-                    map.append(content, format!("{}.{slot}", entry.name), bytes);
+                    let name = format!("{}.{slot}", entry.name);
+                    if map.base.is_some() {
+                        let place = (layout::slot_offset(plan, participant), layout::slot_bytes(plan, domain));
+                        map.append(Content::Slot { participant, domain, slot }, name, place);
+                    } else {
+                        let bytes = layout::section_bytes(plan, domain).map(u64::from);
+                        map.append(Content::Section { participant, domain, slot }, name, (None, bytes));
+                    }
                     participant += 1;
                 }
             }
             for (smem, entry) in (0u16..).zip(plan.smems) {
-                let bytes = layout::segment_bytes(entry.bytes).unwrap_or(u32::MAX);
-                map.append(Content::Segment { smem }, entry.name.to_owned(), u64::from(bytes));
+                let offset = map.base.and_then(|_| layout::segment_offset(plan, smem));
+                let bytes = layout::segment_bytes(entry.bytes).map(u64::from);
+                map.append(Content::Segment { smem }, entry.name.to_owned(), (offset, bytes));
             }
         });
         map
     }
 
-    fn append(&mut self, content: Content, name: String, bytes: u64) {
-        let offset = self.bytes();
-        self.regions.push(Region { content, name, offset, bytes });
+    /// Appends a region at the core's place; without one it follows what is there. The lengths of a description were
+    /// checked; what does not fit in one that was not is shown as the longest there is.
+    fn append(&mut self, content: Content, name: String, (offset, bytes): (Option<u64>, Option<u64>)) {
+        let offset = offset.unwrap_or_else(|| self.bytes());
+        self.regions.push(Region { content, name, offset, bytes: bytes.unwrap_or(u64::from(u32::MAX)) });
     }
 
     /// First address, if the description fixes one.

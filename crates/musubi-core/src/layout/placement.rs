@@ -2,7 +2,7 @@
 //!
 //! What you may rely on: a *slot* for each participant of the plan, in the order of their numbers: its root page and two
 //! banks, each as long as a section of its domain. Then the SMEM channels' segments in the plan's order. All begin on a
-//! page; nothing overlaps. Ports with fixed addresses and the configurator use this one computation.
+//! page; nothing overlaps. Ports with fixed addresses go by this computation, and the configurator asks it for its map.
 //!
 //! How it works: an incarnation's section is the bank that the lowest bit of its epoch names, so the memory of its
 //! predecessor stays as it was until the next but one, while peers take from it what is still to be had.
