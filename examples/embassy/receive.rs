@@ -5,7 +5,7 @@
 #![no_main]
 
 use musubi_core::mapped::{Participant, Setup, StorageLine, storage_lines};
-use musubi_embassy::CoreBoard;
+use musubi_embassy::CoreHost;
 use musubi_mdcom::{Error, Mdcom};
 use musubi_metal::board::zcu102_r5::{Zcu102R5, has_interrupts};
 use musubi_metal::{image, println};
@@ -13,9 +13,9 @@ use zcu102_r5_side::{DOMAIN, PARTICIPANT, PLAN, listen, memory, ring};
 
 image! { Cpu: Zcu102R5, 1, main }
 
-type Chip = CoreBoard<Zcu102R5>;
+type Chip = CoreHost<Zcu102R5>;
 const LINES: usize = storage_lines::<Chip>(&PLAN, DOMAIN);
-static BOARD: Chip = CoreBoard::new(false, || has_interrupts(0), ring);
+static BOARD: Chip = CoreHost::new(false, || has_interrupts(0), ring);
 static STORAGE: [StorageLine; LINES] = [const { StorageLine::new() }; LINES];
 
 #[embassy_executor::task]

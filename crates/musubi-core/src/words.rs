@@ -33,6 +33,31 @@ pub struct PeerWords<'m> {
     memory: PhantomData<&'m AtomicU32>,
 }
 
+/// A word that is looked at only: what it holds, and where it lies. Nothing can be stored through it.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerWord<'m>(&'m AtomicU32);
+
+impl PeerWord<'_> {
+    /// What the word holds now.
+    #[inline(always)]
+    pub fn load(self, order: Ordering) -> u32 {
+        self.0.load(order)
+    }
+
+    /// Where the word lies, for a kernel that compares it and sleeps.
+    #[inline(always)]
+    pub fn address(self) -> *const u32 {
+        core::ptr::from_ref(self.0).cast()
+    }
+}
+
+/// A word of our own is looked at as a peer's.
+impl<'m> From<&'m AtomicU32> for PeerWord<'m> {
+    fn from(word: &'m AtomicU32) -> Self {
+        PeerWord(word)
+    }
+}
+
 /// Own words, of which the first `FIXED` are known to be there: at a constant index among them nothing is checked when
 /// the program runs.
 #[derive(Debug)]
@@ -82,10 +107,10 @@ impl<'m, const FIXED: u32> PeerEnd<'m, FIXED> {
     }
 }
 
-// SAFETY: all access through the view is atomic or, for payload bytes, governed by the ownership of the block; the
-// memory itself is shared between processes, so no thread affinity exists.
+// SAFETY: all access through the view is an atomic access of 32 bits; beside that it gives addresses of payload bytes, and
+// who goes there owns the block. The memory itself is shared between processes, so no thread affinity exists.
 unsafe impl Send for OwnWords<'_> {}
-// SAFETY: as above; `&OwnWords` gives atomic access only.
+// SAFETY: as above; `&OwnWords` gives no other access, `write_bytes` included.
 unsafe impl Sync for OwnWords<'_> {}
 // SAFETY: `PeerWords` gives loads only, atomic or volatile.
 unsafe impl Send for PeerWords<'_> {}
@@ -215,21 +240,35 @@ impl<'m> OwnWords<'m> {
         self.base.cast::<u8>().wrapping_add(offset as usize)
     }
 
-    /// Copies bytes in with aligned volatile stores of words and, at either end, of bytes, as device memory wants it.
+    /// Copies bytes in, by one relaxed store of each word that they touch; a word at either end keeps its other bytes.
+    /// So it is aligned, as device memory wants it, and as atomic as every other access of the view.
     pub fn write_bytes(&self, offset: u32, from: &[u8]) {
-        let to = self.bytes_at(offset, from.len() as u32);
-        let head = to.align_offset(4).min(from.len());
-        let (first, rest) = from.split_at(head);
+        let _ = self.bytes_at(offset, count_of(from));
+        let head = (offset.wrapping_neg() % 4) as usize;
+        let (first, rest) = from.split_at(head.min(from.len()));
         let (words, last) = rest.as_chunks::<4>();
-        let middle = to.wrapping_add(head);
-        first.iter().enumerate().for_each(|(index, byte)| write_byte(to.wrapping_add(index), *byte));
-        for (index, word) in words.iter().enumerate() {
-            let place = middle.cast::<u32>().wrapping_add(index);
-            // SAFETY: `bytes_at` checked that all bytes lie inside the view, which may be written; `head` aligned it.
-            unsafe { place.write_volatile(u32::from_ne_bytes(*word)) };
+        self.write_in_word(offset, first);
+        let middle = self.part(offset.div_ceil(4).min(self.words), words.len() as u32);
+        for (place, word) in middle.atomics().iter().zip(words) {
+            place.store(u32::from_ne_bytes(*word), Ordering::Relaxed);
         }
-        let end = middle.wrapping_add(words.len() * 4);
-        last.iter().enumerate().for_each(|(index, byte)| write_byte(end.wrapping_add(index), *byte));
+        self.write_in_word(offset + (from.len() - last.len()) as u32, last);
+    }
+
+    /// Stores bytes that lie in one word, without the others.
+    fn write_in_word(&self, offset: u32, from: &[u8]) {
+        if !from.is_empty() {
+            let word = self.word(offset / 4);
+            let mut bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+            bytes[(offset % 4) as usize..][..from.len()].copy_from_slice(from);
+            word.store(u32::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+    }
+
+    fn atomics(&self) -> &'m [AtomicU32] {
+        // SAFETY: the view's maker promised `words` valid, aligned words for 'm, and every part lies inside its whole; an
+        // `AtomicU32` may be shared with writers in other processes.
+        unsafe { core::slice::from_raw_parts(self.base, self.words as usize) }
     }
 }
 
@@ -260,10 +299,10 @@ impl<'m> PeerWords<'m> {
         PeerWords { base, words, memory: PhantomData }
     }
 
-    /// The word itself, for a futex that sleeps on it. Never store through it.
+    /// The word itself, for a futex that sleeps on it.
     #[inline(always)]
-    pub fn word(&self, index: u32) -> &'m AtomicU32 {
-        word_of(self.base, self.words, index)
+    pub fn word(&self, index: u32) -> PeerWord<'m> {
+        PeerWord(word_of(self.base, self.words, index))
     }
 
     /// Loads a word that orders nothing.
@@ -281,13 +320,13 @@ impl<'m> PeerWords<'m> {
     /// The look after [`OwnWords::publish_then_look`].
     #[inline(always)]
     pub fn look(&self, index: u32) -> u32 {
-        sync::load_after_look(self.word(index))
+        sync::load_after_look(self.word(index).0)
     }
 
     /// The look after [`OwnWords::publish_then_look`] at a site whose acquiring matters by itself.
     #[inline(always)]
     pub fn look_at(&self, index: u32, site: Site) -> u32 {
-        sync::load_after_look_at(self.word(index), site)
+        sync::load_after_look_at(self.word(index).0, site)
     }
 
     /// A counter of two words (low, high), read so that a carry in between is not seen half.
@@ -315,7 +354,7 @@ impl<'m> PeerWords<'m> {
     /// Copies bytes out, each read once. The result is whatever the peer had there: a claim.
     #[inline]
     pub fn copy_bytes(&self, offset: u32, into: &mut [u8]) {
-        let from = self.bytes_at(offset, into.len() as u32);
+        let from = self.bytes_at(offset, count_of(into));
         copy_volatile(from, into);
     }
 }
@@ -361,9 +400,10 @@ fn read_byte(from: *const u8) -> u8 {
     unsafe { from.read_volatile() }
 }
 
-fn write_byte(to: *mut u8, byte: u8) {
-    // SAFETY: the caller stays inside the bytes that `write_bytes` checked.
-    unsafe { to.write_volatile(byte) };
+/// Length of a slice for a check against a view, in which no slice of 4 GiB and more fits.
+#[inline(always)]
+fn count_of(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
 #[inline(always)]
@@ -435,6 +475,30 @@ mod tests {
             assert_eq!(bytes[start..start + len], from);
             assert!(bytes[..start].iter().chain(&bytes[start + len..]).all(|byte| *byte == 0));
         }
+    }
+
+    /// Where several threads write words and parts of words of one participant, each byte is somebody's; Miri finds
+    /// nothing that is not atomic, or atomic in two sizes.
+    #[test]
+    fn threads_may_write_the_same_bytes() {
+        let atomics: Vec<AtomicU32> = (0..4).map(|_| AtomicU32::new(0)).collect();
+        let own = OwnWords::of(&atomics);
+        std::thread::scope(|scope| {
+            let own = &own;
+            scope.spawn(move || own.write_bytes(1, &[1; 12]));
+            scope.spawn(move || own.write_bytes(4, &[2; 8]));
+            scope.spawn(move || own.set(2, 0x0303_0303));
+        });
+        let bytes: Vec<u8> = atomics.iter().flat_map(|w| w.load(Ordering::Relaxed).to_ne_bytes()).collect();
+        assert!(bytes[1..4].iter().chain(&bytes[12..13]).all(|byte| *byte == 1), "{bytes:?}");
+        assert!(bytes[4..12].iter().all(|byte| (1..=3).contains(byte)), "{bytes:?}");
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes 4+4294967295 of")]
+    fn no_slice_of_4_gib_fits() {
+        let atomics = memory(4);
+        let _ = byte_of(atomics.as_ptr(), 4, 4, u32::try_from((1usize << 32) + 8).unwrap_or(u32::MAX));
     }
 
     #[test]

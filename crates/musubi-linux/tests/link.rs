@@ -135,7 +135,7 @@ fn a_sleeper_hears_the_bell_of_a_peer() {
         LinkDoorbell { socket: None }.ring(send.own().words().word(tx::BELL), waiting::ASLEEP);
         send
     });
-    let local = Watch { word: receive.rx_links().unwrap().version_word(), expected: version };
+    let local = Watch { word: receive.rx_links().unwrap().version_word().into(), expected: version };
     sleep(Some(Watch { word: bell, expected: bell_before }), local, within(5_000));
     assert_eq!(bell.load(Ordering::SeqCst), bell_before.wrapping_add(1));
     ringer.join().unwrap();

@@ -12,6 +12,8 @@ use rustix::io::Errno;
 use rustix::thread::futex::{self as kernel, Wait, WaitFlags, WaitPtr, WaitvFlags};
 use rustix::time::ClockId as Clock;
 
+use musubi_core::words::PeerWord;
+
 use crate::os::clock::{Deadline, timespec};
 
 /// Longest sleep without a look at the second word, where the kernel cannot watch two; in nanoseconds.
@@ -30,7 +32,7 @@ pub enum Wake {
 #[derive(Clone, Copy, Debug)]
 pub struct Watch<'a> {
     /// The word.
-    pub word: &'a AtomicU32,
+    pub word: PeerWord<'a>,
     /// What it held when the caller decided to sleep.
     pub expected: u32,
 }
@@ -106,7 +108,7 @@ fn bell_flags(bell: Option<Watch<'_>>) -> WaitFlags {
 fn waiter(watch: Watch<'_>, flags: WaitFlags) -> Wait {
     let mut wait = Wait::new();
     wait.val = u64::from(watch.expected);
-    wait.uaddr = WaitPtr::new(watch.word.as_ptr().cast());
+    wait.uaddr = WaitPtr::new(watch.word.address().cast_mut().cast());
     wait.flags = WaitFlags::SIZE_U32 | flags;
     wait
 }
@@ -126,7 +128,9 @@ fn sleep_in_slices(bell: Option<Watch<'_>>, local: Watch<'_>, deadline: Deadline
             Some(ns) => ns.min(SLICE_NS),
             None => SLICE_NS,
         };
-        match kernel::wait(first.word, flags, first.expected, Some(&timespec(left_ns))) {
+        // SAFETY: the word lies there and is aligned as long as `first` borrows it; here nothing is stored into it.
+        let word = unsafe { AtomicU32::from_ptr(first.word.address().cast_mut()) };
+        match kernel::wait(word, flags, first.expected, Some(&timespec(left_ns))) {
             Err(Errno::TIMEDOUT | Errno::INTR) => (),
             Ok(()) | Err(_) => return Wake::Woken,
         }
@@ -152,15 +156,15 @@ mod tests {
     use std::time::{Duration, Instant};
 
     fn watch(word: &AtomicU32) -> Watch<'_> {
-        Watch { word, expected: word.load(Ordering::SeqCst) }
+        Watch { word: word.into(), expected: word.load(Ordering::SeqCst) }
     }
 
     #[test]
     fn a_changed_word_does_not_sleep() {
         let (bell, local) = (AtomicU32::new(1), AtomicU32::new(2));
-        let stale = Watch { word: &bell, expected: 0 };
+        let stale = Watch { word: (&bell).into(), expected: 0 };
         assert_eq!(sleep(Some(stale), watch(&local), Deadline::Forever), Wake::Woken);
-        let stale = Watch { word: &local, expected: 0 };
+        let stale = Watch { word: (&local).into(), expected: 0 };
         assert_eq!(sleep(Some(watch(&bell)), stale, Deadline::Forever), Wake::Woken);
         assert_eq!(sleep_in_slices(Some(watch(&bell)), stale, Deadline::Forever), Wake::Woken);
     }

@@ -79,6 +79,6 @@ impl mapped::Host for ProcessHost {
             return;
         }
         let deadline = if until_ns == u64::MAX { Deadline::Forever } else { Deadline::At(until_ns) };
-        futex::sleep(None, Watch { word: &self.rings, expected }, deadline);
+        futex::sleep(None, Watch { word: (&self.rings).into(), expected }, deadline);
     }
 }

@@ -56,7 +56,7 @@ fn run(shared: &Shared) {
 }
 
 fn rest_until(bell: &AtomicU32, expected: u32, rest: Deadline) {
-    futex::sleep(None, Watch { word: bell, expected }, rest);
+    futex::sleep(None, Watch { word: bell.into(), expected }, rest);
 }
 
 /// Looks who has the links, and serves them if nobody sleeps on them; says how long to rest.

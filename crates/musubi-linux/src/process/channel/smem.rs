@@ -212,7 +212,7 @@ impl LockState {
             .filter(|(shown, _)| *shown != OUTSIDE)
             .min_by_key(|(shown, other)| (*shown, other.participant));
         let bell = first.map(|(expected, other)| Watch { word: other.line.word(ticket::TICKET), expected });
-        let local = Watch { word: self.segment.tickets_version_word(), expected: self.version.unwrap_or(0) };
+        let local = Watch { word: self.segment.tickets_version_word().into(), expected: self.version.unwrap_or(0) };
         futex::sleep(bell, local, Until::from(deadline).within_ns(RELOOK_NS));
     }
 }

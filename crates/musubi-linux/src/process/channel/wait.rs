@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU32;
 use musubi_core::channel::Deadline;
 use musubi_core::layout::{rx, tx};
 use musubi_core::plan::Plan;
+use musubi_core::words::PeerWord;
 
 use crate::os::clock::now_ns;
 use crate::os::futex::{self, Wake, Watch};
@@ -69,17 +70,17 @@ impl Spin {
 /// A link whose bell can be slept on; keeps the bell's memory mapped.
 pub trait Bell {
     /// The word that the other side changes when it rings.
-    fn bell(&self) -> &AtomicU32;
+    fn bell(&self) -> PeerWord<'_>;
 }
 
 impl Bell for TxLink {
-    fn bell(&self) -> &AtomicU32 {
+    fn bell(&self) -> PeerWord<'_> {
         self.words.words().word(rx::BELL)
     }
 }
 
 impl Bell for RxSender {
-    fn bell(&self) -> &AtomicU32 {
+    fn bell(&self) -> PeerWord<'_> {
         self.words.words().word(tx::BELL)
     }
 }
@@ -99,14 +100,14 @@ impl<L: Bell> Sleep<L> {
     /// The words to sleep on: the bell, if there is one, and our mailbox.
     pub(crate) fn watches<'w>(&'w self, version_word: &'w AtomicU32) -> impl Iterator<Item = futex::Shared<'w>> {
         let bell = self.bell.as_ref().map(|(link, expected)| Watch { word: link.bell(), expected: *expected });
-        let local = Watch { word: version_word, expected: self.version };
+        let local = Watch { word: version_word.into(), expected: self.version };
         bell.map(futex::Shared::Between).into_iter().chain([futex::Shared::Within(local)])
     }
 
     /// Sleeps until rung, the mailbox changes, or the deadline; false if that has passed.
     pub fn sleep(&self, version_word: &AtomicU32, deadline: Deadline) -> bool {
         let bell = self.bell.as_ref().map(|(link, expected)| Watch { word: link.bell(), expected: *expected });
-        let local = Watch { word: version_word, expected: self.version };
+        let local = Watch { word: version_word.into(), expected: self.version };
         futex::sleep(bell, local, deadline.into()) == Wake::Woken
     }
 }
