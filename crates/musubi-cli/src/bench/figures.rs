@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rounds::Item;
 
-/// The distribution of one item's samples.
+/// The distribution of one item's samples; without samples, `n` is 0 and nothing was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Figure {
     pub name: String,
@@ -58,6 +58,13 @@ impl Figure {
     }
 }
 
+impl Figure {
+    /// Whether there is anything to compare with.
+    pub fn is_measured(&self) -> bool {
+        self.n > 0
+    }
+}
+
 impl Report {
     pub fn new(limits: Vec<Figure>, results: Vec<Figure>) -> Report {
         Report { limits, results }
@@ -66,7 +73,7 @@ impl Report {
     /// The result's p50 over its limit's; for the message rate, messages a bare one-way time.
     fn ratio(&self, result: &Figure) -> Option<String> {
         let (_, limit) = RATIOS.iter().find(|(name, _)| *name == result.name)?;
-        let limit = self.limits.iter().find(|figure| figure.name == *limit)?;
+        let limit = self.limits.iter().find(|figure| figure.name == *limit && figure.is_measured())?;
         Some(match result.unit.as_str() {
             "msg/s" => format!("{:.2} per {}", result.p50 * limit.p50 / 1e9, limit.name),
             _ => format!("{:.2} x {}", result.p50 / limit.p50, limit.name),
@@ -94,7 +101,7 @@ pub(super) fn table(figures: &[&Figure], against: impl Fn(&Figure) -> String) ->
         let number = |value: f64| if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.1}") };
         let numbers = [figure.p50, figure.p99, figure.p999, figure.max, figure.mean].map(number);
         let mut row = vec![figure.name.clone(), figure.unit.clone(), figure.n.to_string()];
-        row.extend(numbers);
+        row.extend(if figure.is_measured() { numbers } else { [(); 5].map(|()| "-".to_owned()) });
         row.push(against(figure));
         table.add_row(row);
     }

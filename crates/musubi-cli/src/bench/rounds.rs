@@ -17,6 +17,8 @@ use super::pair::{Pair, Side};
 
 /// Factor by which a warm-up grows.
 const WARM_UP_GROWTH: u32 = 4;
+/// A figure stands for what it names only if at least one of so many rounds was such a one.
+const COUNTED_ONE_IN: usize = 20;
 /// Time between two lines about the progress, where they are not overwritten.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
@@ -32,7 +34,8 @@ pub(super) trait Item {
     fn samples(&self, latency_samples: u32) -> u32 {
         latency_samples
     }
-    /// Takes `count` samples on the ping side, answers as often on the pong side.
+    /// Takes `count` samples on the ping side, answers as often on the pong side. A round that was not what the figure
+    /// names gives no sample.
     fn round(&mut self, pair: &Pair, count: u32, into: &mut Vec<f64>) -> anyhow::Result<()>;
 }
 
@@ -54,6 +57,8 @@ pub(super) struct Pace<'a> {
 struct Course<'i, 'a> {
     item: &'i mut Box<dyn Item + 'a>,
     taken: Vec<f64>,
+    /// Rounds made for them.
+    asked: usize,
     sample: Duration,
 }
 
@@ -69,8 +74,11 @@ pub(super) fn take(
     let count = limits.len() + results.len();
     let mut progress = Progress::begin(pair, pace, count);
     let share = pace.budget / ((pace.rounds + 1) * count.max(1) as u32);
-    let mut courses: Vec<Course> =
-        limits.iter_mut().chain(&mut results).map(|item| Course { item, taken: Vec::new(), sample: share }).collect();
+    let mut courses: Vec<Course> = limits
+        .iter_mut()
+        .chain(&mut results)
+        .map(|item| Course { item, taken: Vec::new(), asked: 0, sample: share })
+        .collect();
     for course in &mut courses {
         course.warm_up(pair, pace, share)?;
     }
@@ -86,7 +94,7 @@ pub(super) fn take(
         }
     }
     progress.end();
-    let samples: Vec<Vec<f64>> = courses.into_iter().map(|course| course.taken).collect();
+    let samples: Vec<Vec<f64>> = courses.into_iter().map(|course| course.samples(pair)).collect();
     let mut figures = limits.iter().chain(&results).zip(samples).map(|(item, taken)| Figure::of(&**item, taken));
     let limits = figures.by_ref().take(limits.len()).collect();
     Ok((limits, figures.collect()))
@@ -125,10 +133,28 @@ impl Course<'_, '_> {
         self.item.round(pair, count, &mut taken).with_context(|| format!("measuring {}", self.item.name()))?;
         self.sample = began.elapsed() / count;
         if keep {
+            self.asked += count as usize;
             self.taken.append(&mut taken);
         }
         Ok(true)
     }
+
+    /// The samples, or none, with a word about it, if too few rounds were what the figure names.
+    fn samples(self, pair: &Pair) -> Vec<f64> {
+        if is_measured(self.taken.len(), self.asked) {
+            return self.taken;
+        }
+        if pair.side == Side::Ping {
+            let (name, counted, asked) = (self.item.name(), self.taken.len(), self.asked);
+            eprintln!("{name} cannot be measured here: only {counted} of {asked} rounds were what it names");
+        }
+        Vec::new()
+    }
+}
+
+/// Whether enough rounds were counted.
+fn is_measured(counted: usize, asked: usize) -> bool {
+    counted > 0 && counted * COUNTED_ONE_IN >= asked
 }
 
 /// What is said on standard error meanwhile: one line that is overwritten on a terminal, else a line now and then.
@@ -165,5 +191,16 @@ impl<'a> Progress<'a> {
             let start = if self.terminal { "\r" } else { "" };
             eprintln!("{start}{}: done in {:.1} s      ", self.title, self.began.elapsed().as_secs_f64());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_of_too_few_rounds_is_none() {
+        assert!(is_measured(1, 1) && is_measured(5, 100) && is_measured(100, 100));
+        assert!(!is_measured(0, 0) && !is_measured(0, 100) && !is_measured(4, 100));
     }
 }

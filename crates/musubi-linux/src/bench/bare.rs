@@ -93,14 +93,43 @@ impl Drop for BarePages {
     }
 }
 
-/// Sleeps in the kernel while a shared word has this value.
-pub fn futex_wait(word: &AtomicU32, expected: u32) {
+/// Sleeps in the kernel while a shared word has this value. Gives whether it slept: not if the word had changed before.
+pub fn futex_wait(word: &AtomicU32, expected: u32) -> bool {
+    let mut slept = false;
     while word.load(Ordering::Acquire) == expected {
-        let _ = kernel::wait(word, kernel::Flags::empty(), expected, None);
+        slept |= kernel::wait(word, kernel::Flags::empty(), expected, None).is_ok();
     }
+    slept
 }
 
-/// Wakes one sleeper on a shared word.
-pub fn futex_wake(word: &AtomicU32) {
-    let _ = kernel::wake(word, kernel::Flags::empty(), 1);
+/// Wakes one sleeper on a shared word. Gives whether there was one.
+pub fn futex_wake(word: &AtomicU32) -> bool {
+    kernel::wake(word, kernel::Flags::empty(), 1).is_ok_and(|woken| woken > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_slept_and_who_did_not_is_told() {
+        let pages = BarePages::create(4096).unwrap();
+        let word = pages.word(0);
+        assert!(!futex_wake(word), "nobody sleeps");
+        word.store(1, Ordering::Release);
+        assert!(!futex_wait(word, 0), "the word had changed already");
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| futex_wait(word, 1));
+            // Found asleep at some time: the wake tells.
+            while !futex_wake(word) {
+                std::thread::yield_now();
+            }
+            word.store(2, Ordering::Release);
+            while !sleeper.is_finished() {
+                futex_wake(word);
+                std::thread::yield_now();
+            }
+            assert!(sleeper.join().unwrap());
+        });
+    }
 }

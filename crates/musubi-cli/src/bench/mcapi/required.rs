@@ -195,16 +195,17 @@ fn value(figures: &Figures, name: &str) -> Option<f64> {
     if name == LINE {
         return Some(LINE_MB_PER_S);
     }
+    let measured = |name: &str| figures.named(name).filter(|figure| figure.is_measured());
     match name.strip_suffix(" p99") {
-        Some(name) => figures.named(name).map(|figure| figure.p99),
-        None => figures.named(name).map(|figure| figure.p50),
+        Some(name) => measured(name).map(|figure| figure.p99),
+        None => measured(name).map(|figure| figure.p50),
     }
 }
 
 fn ratios(figures: &Figures) -> Vec<Ratio> {
     let ratio = |result: &Figure| {
         let limit = limit_of(&result.name)?;
-        let limit = figures.limits.iter().find(|figure| figure.name == limit)?;
+        let limit = figures.limits.iter().find(|figure| figure.name == limit && figure.is_measured())?;
         Some(Ratio { name: result.name.clone(), limit: limit.name.clone(), ratio: result.p50 / limit.p50 })
     };
     figures.results.iter().filter_map(ratio).collect()
@@ -261,6 +262,16 @@ mod tests {
         assert_eq!(verdict("msg_oneway_tcp_block_1"), "1.09 x tcp_oneway_block_1, at most 1.10: met");
         assert_eq!(verdict("urgent_oneway_loaded_64"), "3.10 x urgent_oneway_idle_64 p99, at most 3.00: MISSED",);
         assert_eq!(outcome.verdict(&figure("msg_oneway_tcp_block_1", 1.0), true), "");
+    }
+
+    #[test]
+    fn a_limit_that_could_not_be_measured_is_none() {
+        let mut run = Run::default();
+        run.two_cores.limits = vec![Figure::of_samples("futex_oneway".to_owned(), "ns", vec![])];
+        run.two_cores.results = vec![figure("msg_oneway_shm_block_1", 400.0)];
+        let outcome = Outcome::of(run);
+        assert!(outcome.required.iter().all(|requirement| requirement.met.is_none()));
+        assert!(outcome.ratios.is_empty());
     }
 
     #[test]
