@@ -113,6 +113,8 @@ fn a_run_accounts_for_every_message_and_reports() {
     assert_eq!(run["kill"]["in_hand_known"], true, "{run:#}");
     assert!(run["kill"]["waited"].as_u64().unwrap() > 0, "{run:#}");
     assert!(run["loop"]["settings"].as_u64().unwrap() > 2, "{run:#}");
+    assert!(text.contains("slow messages"), "{text}");
+    assert!(run["latency_us"]["slow"]["messages"].as_u64().is_some(), "{run:#}");
     for phase in ["before", "during", "after"] {
         let lateness = &run["lateness_us"][phase];
         assert!(lateness["n"].as_u64().unwrap() > 10 && lateness["p50"].as_f64().unwrap() > 0.0, "{run:#}");
@@ -243,6 +245,39 @@ fn what_cannot_work_is_said_before_the_run() {
     left.sort();
     assert_eq!(left, ["empty", "old.html"]);
     assert_eq!(fs::read_to_string(directory.path().join("old.html")).unwrap(), "old");
+}
+
+/// A busy machine may let the Master come late: the others wait for it as long as the launcher does.
+#[test]
+fn a_master_that_starts_late_is_waited_for() {
+    let _alone = alone();
+    let directory = TempDir::new().unwrap();
+    let launcher = demo(&directory, &["--seconds", "1", "--json", "run.json"]).spawn().unwrap();
+    let begin = Instant::now();
+    let control = loop {
+        assert!(begin.elapsed() < Duration::from_secs(10), "control did not start");
+        let found = role_process(launcher.id(), "control");
+        if let Some(found) = found {
+            break found;
+        }
+    };
+    kill_process(control, Signal::STOP).unwrap();
+    std::thread::sleep(Duration::from_secs(7));
+    kill_process(control, Signal::CONT).unwrap();
+    succeeded(&finished(launcher));
+    assert_good(&json(&directory.path().join("run.json")));
+}
+
+/// The process of a role of this run.
+fn role_process(launcher: u32, role: &str) -> Option<Pid> {
+    let words = format!("demo-role --launcher {launcher} ");
+    let ids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_it = |id: &i32| {
+        let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        line.contains(&words) && line.contains(&format!(" {role} "))
+    };
+    ids.filter(is_it).find_map(Pid::from_raw)
 }
 
 #[test]

@@ -217,6 +217,7 @@ mod tests {
             sequence: *sequence,
             sent_ns: sequence * 1000,
             received_ns: sequence * 1000 + 100 + u64::from(*incarnation - 1) * 5000,
+            ready_ns: 0,
             lateness_ns: 0,
             incarnation: *incarnation,
         };

@@ -15,12 +15,11 @@ use musubi_mdcom::{Mdcom, Shared, Wait};
 
 use super::journal::{self, Entry};
 use super::leash::{Leash, Request};
-use super::system::{PARAMETERS, Parameters, TELEMETRY, Telemetry, attach};
+use super::system::{PARAMETERS, Parameters, START_WAIT, TELEMETRY, Telemetry, attach};
+use super::waiting::Account;
 
 /// Longest wait before looking whether the launcher asks to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long the shared memory may take to come.
-const MEMORY_WAIT: Duration = Duration::from_secs(5);
 /// How long the lock of the parameters may take.
 const LOCK_WAIT: Duration = Duration::from_millis(10);
 /// How often the parameters are set, in nanoseconds.
@@ -36,7 +35,8 @@ pub fn run(instance: &str, incarnation: u32, leash: &Leash) -> anyhow::Result<()
     let participant = attach("gateway", instance)?;
     let mdcom = Mdcom::init(&participant);
     let telemetry = mdcom.receiver_of::<Telemetry>(TELEMETRY)?;
-    let mut desk = Desk::new(mdcom.shared(PARAMETERS, Wait::For(MEMORY_WAIT))?);
+    let mut desk = Desk::new(mdcom.shared(PARAMETERS, Wait::For(START_WAIT))?);
+    let account = Account::of_this_thread();
     loop {
         let message = match telemetry.next(Wait::For(LOOK)) {
             Ok(message) => message,
@@ -48,7 +48,10 @@ pub fn run(instance: &str, incarnation: u32, leash: &Leash) -> anyhow::Result<()
         };
         let received_ns = now_ns();
         let Telemetry { sequence, sent_ns, lateness_ns, .. } = message.read().context("reading telemetry")?;
-        journal::append(&mut journal, &Entry { sequence, sent_ns, received_ns, lateness_ns, incarnation })?;
+        journal::append(
+            &mut journal,
+            &Entry { sequence, sent_ns, received_ns, ready_ns: account.ready_ns(), lateness_ns, incarnation },
+        )?;
         message.free();
         desk.note(received_ns, lateness_ns);
     }

@@ -29,6 +29,8 @@ pub struct Entry {
     pub sent_ns: u64,
     /// When it was received.
     pub received_ns: u64,
+    /// How long the gateway had been ready to run without running by then ([`super::waiting`]).
+    pub ready_ns: u64,
     /// The loop's lateness that it carried, in nanoseconds.
     pub lateness_ns: u32,
     /// Which gateway received it, from 1.
@@ -86,7 +88,8 @@ mod tests {
     fn entries_come_back_whole_and_in_order() {
         let mut journal = Journal::new().unwrap();
         let mut writer = journal.writer().unwrap();
-        let entry = |sequence| Entry { sequence, sent_ns: 1, received_ns: 2, lateness_ns: 3, incarnation: 4 };
+        let entry =
+            |sequence| Entry { sequence, sent_ns: 1, received_ns: 2, ready_ns: 5, lateness_ns: 3, incarnation: 4 };
         let mut seen = Vec::new();
         for sequence in 0..2 * READ_ENTRIES_MAX as u64 + 1 {
             append(&mut writer, &entry(sequence)).unwrap();

@@ -24,14 +24,12 @@ use super::machine::Machine;
 use super::report::Outputs;
 use super::storage::StorageSays;
 use super::summary::Summary;
-use super::system;
+use super::system::{self, START_WAIT};
 use super::witness::Witness;
 use crate::interruption;
 
 /// Pause between looks.
 const TICK: Duration = Duration::from_millis(10);
-/// How long the processes may take to start.
-const START_NS: u64 = 15 * NS_PER_S;
 /// How long a process may take to end.
 const END_WAIT: Duration = Duration::from_secs(15);
 /// How much longer than asked for the run may take, so that the file is streamed once as a whole.
@@ -131,7 +129,7 @@ impl Demo {
 
     /// Waits until all are there and the gateway has received its first message; gives when the loop began.
     fn wait_for_start(&mut self) -> anyhow::Result<u64> {
-        let until_ns = now_ns() + START_NS;
+        let until_ns = now_ns() + START_WAIT.as_nanos() as u64;
         while now_ns() < until_ns {
             ensure!(!self.is_interrupted(), "interrupted before the processes had found each other");
             self.tick(State::Starting)?;
@@ -144,7 +142,7 @@ impl Demo {
                 return Ok(start.at_ns);
             }
         }
-        anyhow::bail!("the processes did not find each other within {} s", START_NS / NS_PER_S)
+        anyhow::bail!("the processes did not find each other within {} s", START_WAIT.as_secs())
     }
 
     fn restart_gateway(&mut self) -> anyhow::Result<()> {

@@ -20,6 +20,7 @@ mod report;
 mod storage;
 mod summary;
 mod system;
+mod waiting;
 mod witness;
 
 use std::io::Write;

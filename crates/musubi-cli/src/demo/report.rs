@@ -130,6 +130,7 @@ fn page(summary: &Summary, evidence: &Evidence) -> anyhow::Result<String> {
     environment.add_filter("grouped", grouped);
     environment.add_filter("short", number_text);
     environment.add_filter("time", time_text);
+    environment.add_template("style", include_str!("../report.css"))?;
     environment.add_template("report", include_str!("report.html"))?;
     let rows = [
         ("one-way latency", &summary.latency_us.steady),
@@ -140,6 +141,7 @@ fn page(summary: &Summary, evidence: &Evidence) -> anyhow::Result<String> {
     ];
     Ok(environment.get_template("report")?.render(context! {
         run => Value::from(Serde(summary)),
+        slow => summary.latency_us.slow.text(),
         rows => rows.map(|(name, of)| context! { name, of => Value::from(Serde(of)) }).to_vec(),
         lateness_plot => safe(lateness_plot(evidence)),
         kill_plot => safe(kill_plot(evidence)),

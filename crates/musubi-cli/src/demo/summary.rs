@@ -11,6 +11,7 @@ use super::evidence::{Evidence, Messages, Quantiles};
 use super::machine::Machine;
 use super::storage::StorageEnd;
 use super::system::PERIOD_NS;
+use super::waiting::Slow;
 
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_S: f64 = 1e9;
@@ -52,6 +53,8 @@ pub struct Latency {
     pub steady: Quantiles,
     /// Messages that waited for a gateway to start or to come back.
     pub waited: Quantiles,
+    /// What the slow ones of `steady` waited for.
+    pub slow: Slow,
 }
 
 /// Lateness in microseconds.
@@ -138,6 +141,7 @@ impl Summary {
             latency_us: Latency {
                 steady: Quantiles::of(evidence.latencies_ns(false)),
                 waited: Quantiles::of(evidence.latencies_ns(true)),
+                slow: Slow::of(&evidence.entries),
             },
             lateness_us: Lateness { before, during, after },
             cycle: Loop::of(evidence.start.as_ref(), evidence.control.as_ref()),
@@ -227,7 +231,8 @@ impl Summary {
             quantiles(out, "  during", &self.lateness_us.during)?;
             quantiles(out, "  after", &self.lateness_us.after)?;
         }
-        writeln!(out)
+        writeln!(out)?;
+        row(out, "slow messages", &self.latency_us.slow.text())
     }
 
     fn write_stream(&self, out: &mut String) -> std::fmt::Result {
@@ -348,6 +353,7 @@ mod tests {
             sequence: *sequence,
             sent_ns: 100 + sequence,
             received_ns: 200 + sequence,
+            ready_ns: 0,
             lateness_ns: 7,
             incarnation: if *sequence < 1 { 1 } else { 2 },
         };

@@ -4,10 +4,15 @@
 //!
 //! How it works: the description is the constant [`DESCRIPTION`], the same text that `musubi demo --describe` prints.
 
+use std::time::Duration;
+
 use musubi_core::plan::Plan;
 use musubi_linux::{Options, Participant};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+/// How long the processes may take to find each other. All wait so long: one that gives up earlier than the launcher ends
+/// a run whose Master only starts late on a busy machine.
+pub const START_WAIT: Duration = Duration::from_secs(20);
 /// Period of the control loop in nanoseconds.
 pub const PERIOD_NS: u64 = 1_000_000;
 /// Channel of [`Telemetry`], control to gateway.

@@ -22,6 +22,7 @@ pub(super) fn page(outcome: &Outcome) -> anyhow::Result<String> {
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.add_filter("short", number_text);
     environment.add_filter("time_ns", |ns: f64| time_text(ns / NS_PER_US));
+    environment.add_template("style", include_str!("../../report.css"))?;
     environment.add_template("report", include_str!("page.html"))?;
     let required: Vec<Value> = outcome.required.iter().map(row).collect();
     let urgent: Vec<&Figure> =
