@@ -37,11 +37,12 @@ impl OwnHalf {
     pub(super) fn create(me: &Hello, peer: u16) -> Result<OwnHalf, Error> {
         let bytes = me.shape.section_bytes().ok_or(Error::Plan)?;
         let fd = bare_memfd("musubi-link")?;
-        ftruncate(&fd, u64::from(bytes)).tried("sizing a link's memory")?;
+        ftruncate(&fd, u64::from(bytes)).tried("sizing a link's memory (ftruncate)")?;
         let first = u64::from(me.shape.blocks_at());
-        fallocate(&fd, FallocateFlags::empty(), 0, first).tried("reserving a link's memory")?;
-        let mapping = Mapping::shared(fd.as_fd(), bytes as usize, Access::Write).tried("mapping a link's memory")?;
-        fcntl_add_seals(&fd, SEALS).tried("sealing a link's memory")?;
+        fallocate(&fd, FallocateFlags::empty(), 0, first).tried("reserving a link's memory (fallocate)")?;
+        let mapping = Mapping::shared(fd.as_fd(), bytes as usize, Access::Write)
+            .tried("mapping a link's memory (mmap, madvise)")?;
+        fcntl_add_seals(&fd, SEALS).tried("sealing a link's memory (fcntl)")?;
         let half = OwnHalf { fd, mapping };
         write_header(&own_words(&half.mapping), me, peer);
         Ok(half)

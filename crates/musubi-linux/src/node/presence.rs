@@ -19,6 +19,7 @@ use crate::error::{Error, Tried};
 use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Kept;
+use crate::os::needs;
 use crate::os::packet_socket::{Answer, answer_calls, call, claim};
 
 /// Most connections that have not become links.
@@ -166,6 +167,7 @@ impl Presence {
     /// # Errors
     /// [`Error::NodeOccupied`], [`Error::NameForeign`], or [`Error::System`].
     pub fn open(options: Options) -> Result<Presence, Error> {
+        needs::check()?;
         let name = listing::name(&options.system, options.node)?;
         let listener = hold(&name)?;
         answer_calls(&listener)?;

@@ -3,7 +3,7 @@
 //! What you may rely on: no lost wake-up (the kernel compares the words before it sleeps); the deadline holds on every
 //! path; a word in a read-only mapping serves as well as any other.
 //!
-//! How it works: `futex_waitv` (Linux 5.16). Where it is missing, a plain futex on the first word in slices of at most
+//! How it works: `futex_waitv` (Linux 5.16). Where it is missing or refused, a plain futex on the first word in slices of at most
 //! [`SLICE_NS`], with a look at the second word in between.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -94,9 +94,10 @@ fn wait_for(words: &[Wait], deadline: Deadline) -> Option<Wake> {
         match kernel::waitv(words, WaitvFlags::empty(), timeout.as_ref(), Clock::Monotonic) {
             Err(Errno::INTR) => (),
             Err(Errno::TIMEDOUT) => return Some(Wake::TimedOut),
-            Err(Errno::NOSYS) => return None,
-            // AGAIN: a word has changed already. Anything else cannot happen with valid words; the caller looks again.
-            Ok(_) | Err(_) => return Some(Wake::Woken),
+            // AGAIN: a word has changed already.
+            Ok(_) | Err(Errno::AGAIN) => return Some(Wake::Woken),
+            // The kernel is too old, or a filter refuses the call, each in its own words.
+            Err(_) => return None,
         }
     }
 }
@@ -132,7 +133,12 @@ fn sleep_in_slices(bell: Option<Watch<'_>>, local: Watch<'_>, deadline: Deadline
         let word = unsafe { AtomicU32::from_ptr(first.word.address().cast_mut()) };
         match kernel::wait(word, flags, first.expected, Some(&timespec(left_ns))) {
             Err(Errno::TIMEDOUT | Errno::INTR) => (),
-            Ok(()) | Err(_) => return Wake::Woken,
+            Ok(()) | Err(Errno::AGAIN) => return Wake::Woken,
+            // Refused as well: then by the clock alone, and the caller looks at both words.
+            Err(_) => {
+                std::thread::sleep(std::time::Duration::from_nanos(left_ns));
+                return Wake::Woken;
+            }
         }
     }
 }

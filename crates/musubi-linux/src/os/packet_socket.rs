@@ -98,7 +98,8 @@ pub(crate) fn unread_bytes(socket: &Kept) -> u32 {
 /// A packet socket that never waits.
 fn new_socket() -> Result<Kept, Error> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).tried("creating a socket")?;
+    let socket =
+        socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).tried("creating a socket (socket)")?;
     Ok(Kept::new(socket.into()))
 }
 
@@ -125,7 +126,7 @@ pub(crate) fn call(name: &str) -> Result<Answer, Error> {
         Ok(()) => (),
         Err(Errno::CONNREFUSED) => return Ok(Answer::Absent),
         Err(Errno::AGAIN | Errno::INTR) => return Ok(Answer::Busy),
-        Err(errno) => return Err(errno).tried("connecting to a participant"),
+        Err(errno) => return Err(errno).tried("connecting to a participant (connect)"),
     }
     let credentials = Credentials::of_peer(socket.as_fd());
     Ok(credentials.map_or(Answer::Absent, |credentials| Answer::Connected(socket, credentials)))
@@ -137,11 +138,11 @@ pub(crate) fn claim(name: &str) -> Result<Option<Kept>, Error> {
     match bind(&socket, &address(name)?) {
         Ok(()) => Ok(Some(socket)),
         Err(Errno::ADDRINUSE) => Ok(None),
-        Err(errno) => Err(errno).tried("binding a socket name"),
+        Err(errno) => Err(errno).tried("binding a socket name (bind)"),
     }
 }
 
 /// Begins to take calls on a claimed name.
 pub(crate) fn answer_calls(claimed: &Kept) -> Result<(), Error> {
-    listen(claimed, BACKLOG).tried("listening")
+    listen(claimed, BACKLOG).tried("taking calls (listen)")
 }

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::os::clock::{Deadline, now_ns, timespec};
 use crate::os::credentials::{Credentials, Mortality, mortality};
 use crate::os::descriptor::Descriptor;
+use crate::os::needs;
 use crate::os::packet_socket::{Answer, call};
 use crate::process::rendezvous::connection::{Connection, Incoming, Outgoing, Sent, Stage};
 use crate::process::rendezvous::message::{Message, Party, Refusal};
@@ -58,9 +59,10 @@ impl Observer {
     /// Prepares to look at a system; [`Observer::refresh`] looks.
     ///
     /// # Errors
-    /// [`Error::Plan`], [`Error::Instance`].
+    /// [`Error::Plan`], [`Error::Instance`]; [`Error::System`] names a system call that is refused.
     pub fn new(plan: &'static Plan<'static>, instance: Option<&str>) -> Result<Observer, Error> {
         plan.check().map_err(|_| Error::Plan)?;
+        needs::check()?;
         Ok(Observer { plan, names: Names::new(plan.name, instance)?, seen: Vec::new(), silent: Vec::new() })
     }
 

@@ -25,6 +25,7 @@ use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::{Kept, Process};
 use crate::os::mapping::Access;
+use crate::os::needs;
 use crate::os::packet_socket::answer_calls;
 use crate::os::realtime;
 use crate::process::channel::claim::End;
@@ -165,6 +166,7 @@ impl Participant {
     pub fn attach(options: Options) -> Result<Participant, Error> {
         let plan = options.plan;
         plan.check().map_err(|_| Error::Plan)?;
+        needs::check()?;
         let domain = find_domain(plan, &options.domain, PortKind::LinuxProcess)?;
         check_user(plan, domain)?;
         let names = Names::new(plan.name, options.instance.as_deref())?;
@@ -442,7 +444,8 @@ fn new_shared(
     for (fd, token) in
         [(std::os::fd::AsFd::as_fd(&shared.wake), Token::Wake), (std::os::fd::AsFd::as_fd(&shared.late), Token::Late)]
     {
-        epoll::add(&shared.epoll, fd, token.data(), epoll::EventFlags::IN).tried("watching a descriptor")?;
+        epoll::add(&shared.epoll, fd, token.data(), epoll::EventFlags::IN)
+            .tried("watching a descriptor (epoll_ctl)")?;
     }
     shared.lock().watch_listener(&shared);
     Ok(shared)

@@ -49,8 +49,9 @@ impl OwnSection {
     pub(crate) fn create(plan: &'static Plan<'static>, me: Party) -> Result<OwnSection, Error> {
         let bytes = me.section_bytes;
         let fd = new_memfd("musubi-section", bytes)?;
-        let mapping = Mapping::shared(fd.as_fd(), bytes as usize, Access::Write).tried("mapping the section")?;
-        fcntl_add_seals(&fd, SEALS).tried("sealing the section")?;
+        let mapping =
+            Mapping::shared(fd.as_fd(), bytes as usize, Access::Write).tried("mapping the section (mmap, madvise)")?;
+        fcntl_add_seals(&fd, SEALS).tried("sealing the section (fcntl)")?;
         let section = OwnSection { plan, domain: me.domain, mapping, fd: Arc::new(fd) };
         write_header(&section.words(), me);
         Ok(section)
@@ -222,8 +223,8 @@ pub fn header_fits(words: &PeerWords<'_>, party: Party) -> bool {
 /// A memfd with all its pages, so that a machine without memory says so now and not by a signal later.
 fn new_memfd(name: &str, bytes: u32) -> Result<Descriptor, Error> {
     let fd = bare_memfd(name)?;
-    ftruncate(&fd, u64::from(bytes)).tried("sizing shared memory")?;
-    fallocate(&fd, FallocateFlags::empty(), 0, u64::from(bytes)).tried("reserving shared memory")?;
+    ftruncate(&fd, u64::from(bytes)).tried("sizing shared memory (ftruncate)")?;
+    fallocate(&fd, FallocateFlags::empty(), 0, u64::from(bytes)).tried("reserving shared memory (fallocate)")?;
     Ok(fd)
 }
 
@@ -234,13 +235,13 @@ pub(crate) fn bare_memfd(name: &str) -> Result<Descriptor, Error> {
         Err(rustix::io::Errno::INVAL) => memfd_create(name, flags),
         made => made,
     };
-    fd.map(Descriptor::from).tried("creating shared memory")
+    fd.map(Descriptor::from).tried("creating shared memory (memfd_create)")
 }
 
 /// Memory for an SMEM channel, writable for all who get the descriptor.
 pub(crate) fn new_segment(bytes: u32) -> Result<Descriptor, Error> {
     let fd = new_memfd("musubi-segment", bytes)?;
-    fcntl_add_seals(&fd, SEGMENT_SEALS).tried("sealing a segment")?;
+    fcntl_add_seals(&fd, SEGMENT_SEALS).tried("sealing a segment (fcntl)")?;
     Ok(fd)
 }
 

@@ -6,8 +6,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::AtomicU32;
 
 use musubi_core::plan::Plan;
+use musubi_linux::futex::{self, Wake, Watch};
 use musubi_linux::message::Message;
 use musubi_linux::{Direction, End, Options, Participant, Segment};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
@@ -16,6 +18,11 @@ use crate::system::*;
 
 #[path = "../forged/mod.rs"]
 pub mod forged;
+
+#[path = "../refusing/mod.rs"]
+mod refusing;
+
+use refusing::refuse;
 
 use forged::{Flaw, Forged, knock, post};
 
@@ -173,6 +180,12 @@ impl Stage {
                 let strangers = self.participant().strangers();
                 format!("{} {}", strangers.garbage, strangers.refused)
             }
+            ["refuse", call, errno] => {
+                refuse(call.parse().unwrap(), errno.parse().unwrap());
+                "refused".to_owned()
+            }
+            ["nap", ms] => nap(ms.parse().unwrap()).to_string(),
+            ["cpu"] => processor_ms().to_string(),
             ["withheld"] => self.participant().strangers().withheld.to_string(),
             ["descriptors"] => std::fs::read_dir("/proc/self/fd").unwrap().count().to_string(),
             ["lock"] => said(musubi_linux::realtime::lock_memory().map(|()| "locked".to_owned())),
@@ -258,6 +271,25 @@ fn limit(of: &str, value: u64) -> String {
     };
     setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) }).unwrap();
     "limited".to_owned()
+}
+
+/// Processor time that this process has used, in milliseconds.
+fn processor_ms() -> i64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    used.tv_sec * 1_000 + used.tv_nsec / 1_000_000
+}
+
+/// Sleeps as ends do; gives how often it was woken.
+fn nap(ms: u64) -> u32 {
+    let (bell, local) = (AtomicU32::new(0), AtomicU32::new(0));
+    let (deadline, mut sleeps) = (within(ms), 1);
+    fn watch(word: &AtomicU32) -> Watch<'_> {
+        Watch { word: word.into(), expected: 0 }
+    }
+    while futex::sleep(Some(watch(&bell)), watch(&local), deadline) == Wake::Woken {
+        sleeps += 1;
+    }
+    sleeps
 }
 
 fn fork_and_sleep(fork: impl FnOnce() -> i32) -> String {

@@ -117,7 +117,7 @@ impl End {
             Err(rustix::io::Errno::NOENT) => epoll::add(&self.shared.epoll, gate.fd(), token, flags),
             done => done,
         }
-        .tried("watching a descriptor")?;
+        .tried("watching a descriptor (epoll_ctl)")?;
         if self.shared.stopping() { Err(Error::Left) } else { Ok(former) }
     }
 

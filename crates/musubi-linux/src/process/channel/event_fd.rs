@@ -47,8 +47,8 @@ impl EventGate {
     /// Makes a doorbell for a link; gives the side that the peer rings.
     pub(crate) fn add_bell(&self, key: LinkKey) -> Result<Descriptor, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let (ours, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::DGRAM, flags, None).tried("creating a doorbell")?;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
+            .tried("creating a doorbell (socketpair)")?;
         watch(&self.epoll, ours.as_fd())?;
         self.bells().push((key, ours.into()));
         Ok(theirs.into())
@@ -91,7 +91,8 @@ impl EventGate {
 }
 
 fn watch(epoll: &Descriptor, fd: BorrowedFd<'_>) -> Result<(), Error> {
-    epoll::add(epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN).tried("watching a descriptor")
+    epoll::add(epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+        .tried("watching a descriptor (epoll_ctl)")
 }
 
 /// Takes what is queued; false if the socket is broken.

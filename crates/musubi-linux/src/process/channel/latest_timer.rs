@@ -56,7 +56,9 @@ pub(crate) struct LateTimer {
 impl LateTimer {
     pub(crate) fn new() -> Result<LateTimer, Error> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let fd = timerfd_create(TimerfdClockId::Monotonic, flags).tried("creating a timer")?;
+        let fd = timerfd_create(TimerfdClockId::Monotonic, flags).tried("creating a timer (timerfd_create)")?;
+        let never = Itimerspec { it_interval: timespec(0), it_value: timespec(0) };
+        timerfd_settime(&fd, TimerfdTimerFlags::ABSTIME, &never).tried("setting a timer (timerfd_settime)")?;
         Ok(LateTimer { fd: fd.into(), earliest_ns: AtomicU64::new(NEVER) })
     }
 

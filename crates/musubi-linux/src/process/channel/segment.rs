@@ -107,7 +107,7 @@ pub(crate) fn open(shared: &Arc<Shared>, number: u16, deadline: Deadline) -> Res
             return Err(Error::NotOurs { domain: domain(), what: "shared memory", channel: number });
         };
         if let Some(memory) = &member.memory {
-            let mapping = member.view.map(memory, member.bytes).tried("mapping a segment")?;
+            let mapping = member.view.map(memory, member.bytes).tried("mapping a segment (mmap, madvise)")?;
             let own = shared.section.part(Part::Ticket(number));
             return Ok(Segment { shared: Arc::clone(shared), number, own, mapping, view: Arc::clone(&member.view) });
         }

@@ -240,7 +240,7 @@ impl Registry {
             }
         };
         if let (Some(errno), Some(participant)) = (failed, whom) {
-            self.hindered(shared, participant, Obstacle::System("sending to a participant", errno));
+            self.hindered(shared, participant, Obstacle::System("sending to a participant (sendmsg)", errno));
         }
         self.strangers.withheld = self.strangers.withheld.wrapping_add(u32::from(failed.is_some()));
         shared.wake_attendant();
