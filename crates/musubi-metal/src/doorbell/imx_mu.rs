@@ -7,11 +7,17 @@
 //! a `GIRn` has no effect, so the driver never writes back a request that it read: the other side might have cleared it
 //! in between, and it would be made again.
 //!
+//! What one side does reaches the other one later, through two clocks: `SR.EP` says that something of ours has not been posted
+//! yet. After it has cleared `GIPn`, the driver waits, within a bound, until that is posted: before, the ringer still sees its
+//! `GIRn` set and would not ring again, though we look at memory already (IMX7DRM, chapter MU, field EP; NXP's BSP for the
+//! Cortex-M4 of i.MX7D waits for the same bit after it has written, `lpm_mcore.c`).
+//!
 //! The words are a path of their own for a few bytes: `TEn` says that the other side has read our word, `RFn` that there
 //! is one for us.
 //!
 //! What it does not do: share `CR` between threads of one core. The driver's owner calls it with interrupts masked or from
-//! one thread. Tested against a model only: QEMU does not model the unit.
+//! one thread; switch its clock on and let both processors use it ([`crate::board::imx7_sharing`]). Tested against a model only:
+//! QEMU does not model the unit.
 
 use super::DoorbellDevice;
 use crate::registers::{Registers, before_device};
@@ -25,6 +31,11 @@ const CR: usize = 0x24;
 pub const CHANNELS: u32 = 4;
 /// All four `GIRn` of `CR`.
 const GIR_ALL: u32 = 0xF << 16;
+/// `EP` of `SR`: an event of this side is not posted to the other yet.
+const EVENT_PENDING: u32 = 1 << 4;
+/// Looks at `EP` before it is left alone: far more than the few periods of the slower clock that it takes. A ring that is lost then is
+/// found at the deadline of whoever sleeps.
+const LOOKS_MAX: u32 = 1000;
 
 /// `GIPn` of `SR` and `GIEn` of `CR`: channel 0 is the highest bit.
 const fn gip(channel: u32) -> u32 {
@@ -97,6 +108,7 @@ impl<R: Registers> DoorbellDevice for ImxMu<R> {
         let rung = self.registers.read_u32(SR) & gip(self.channel) != 0;
         if rung {
             self.registers.write_u32(SR, gip(self.channel));
+            let _ = (0..LOOKS_MAX).any(|_| self.registers.read_u32(SR) & EVENT_PENDING == 0);
         }
         before_device();
         u32::from(rung)
@@ -129,11 +141,15 @@ mod tests {
         requests: [Cell<bool>; 4],
         /// Words on their way to the other side.
         words: [Cell<Option<u32>>; 4],
+        /// Channels whose `GIPn` this side has cleared, and the reads of `SR` after which the other side sees it.
+        clears: Cell<(u32, u32)>,
     }
 
     #[derive(Default)]
     struct Model {
         sides: [Side; 2],
+        /// Reads of `SR` until what a side did is posted to the other one.
+        latency: u32,
     }
 
     struct View<'m> {
@@ -144,6 +160,10 @@ mod tests {
     impl Model {
         fn side(&self, side: usize) -> View<'_> {
             View { model: self, side }
+        }
+
+        fn slow(latency: u32) -> Self {
+            Model { latency, ..Model::default() }
         }
 
         fn interrupts(&self, side: usize) -> bool {
@@ -159,6 +179,17 @@ mod tests {
         fn other(&self) -> &Side {
             &self.model.sides[1 - self.side]
         }
+        /// One look at `SR` nearer to the other side; gives `EP`.
+        fn post(&self) -> u32 {
+            let (cleared, left) = self.own().clears.get();
+            if left > 0 {
+                self.own().clears.set((cleared, left - 1));
+                return EVENT_PENDING;
+            }
+            (0..4).filter(|n| cleared & gip(*n) != 0).for_each(|n| self.other().requests[n as usize].set(false));
+            self.own().clears.set((0, 0));
+            0
+        }
         fn bits(&self, of: impl Fn(usize) -> bool, bit: impl Fn(u32) -> u32) -> u32 {
             (0..4).filter(|n| of(*n)).map(|n| bit(n as u32)).sum()
         }
@@ -168,7 +199,11 @@ mod tests {
         fn read_u32(&self, offset: usize) -> u32 {
             match offset {
                 SR => {
-                    self.bits(|n| self.other().requests[n].get(), gip)
+                    let event_pending = self.post();
+                    let cleared = self.own().clears.get().0;
+                    let requested = |n: usize| self.other().requests[n].get() && cleared & gip(n as u32) == 0;
+                    self.bits(requested, gip)
+                        | event_pending
                         | self.bits(|n| self.other().words[n].get().is_some(), rf)
                         | self.bits(|n| self.own().words[n].get().is_none(), te)
                 }
@@ -185,7 +220,10 @@ mod tests {
                     assert!(before.is_none(), "a full register is not written");
                 }
                 SR => {
-                    (0..4).filter(|n| value & gip(*n) != 0).for_each(|n| self.other().requests[n as usize].set(false))
+                    self.own().clears.set((self.own().clears.get().0 | value & 0xF000_0000, self.model.latency));
+                    if self.model.latency == 0 {
+                        self.post();
+                    }
                 }
                 CR => {
                     self.own().enables.set(value & 0xFFF0_0000);
@@ -221,6 +259,26 @@ mod tests {
                 interrupted: &|| model.interrupts(1 - ringer),
             });
         }
+    }
+
+    #[test]
+    fn a_ring_after_the_acknowledgement_is_not_lost_although_that_takes_its_time() {
+        let model = Model::slow(20);
+        check(&Pair {
+            ringer: ImxMu::new(model.side(0), 0).unwrap(),
+            rung: ImxMu::new(model.side(1), 1).unwrap(),
+            target: 1,
+            told: 1,
+            interrupted: &|| model.interrupts(1),
+        });
+    }
+
+    #[test]
+    fn an_event_that_is_never_posted_holds_nobody_up() {
+        let model = Model::slow(u32::MAX);
+        let (a, b) = (ImxMu::new(model.side(0), 0).unwrap(), ImxMu::new(model.side(1), 1).unwrap());
+        assert!(a.ring(1));
+        assert_eq!(b.take(), 1);
     }
 
     #[test]

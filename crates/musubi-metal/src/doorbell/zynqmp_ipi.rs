@@ -3,8 +3,12 @@
 //! How it works: each agent has a set of registers (UG1085 "Zynq UltraScale+ Device Technical Reference Manual", chapter
 //! Interrupts, section Inter-Processor Interrupts; register names of UG1087, module IPI). Writing an agent's bit to our
 //! `TRIG` sets our bit in that agent's `ISR`; our `OBS` shows it as long as it has not been cleared there. `ISR` is
-//! cleared by writing ones. `IMR` shows what is masked; `IER` unmasks and `IDR` masks, both by writing ones. Each pair of
-//! agents has 32 bytes of request and 32 bytes of response in the message buffers.
+//! cleared by writing ones. `IMR` shows what is masked; `IER` unmasks and `IDR` masks, both by writing ones. All is masked after
+//! reset. An agent's interrupt is a level: high as long as a bit of its `ISR` is set that is not masked, so it is acknowledged
+//! before the interrupt is done with, and configured as a level at the controller.
+//! Each pair of agents has 32 bytes of request and 32 bytes of response in the message buffers; their order is that of all
+//! software (embeddedsw, `XilinxProcessorIPLib/drivers/ipipsu`, and TF-A, `plat/xilinx/common/ipi.c`), as the table of UG1085
+//! v2.1 differs.
 //!
 //! What it does not do: use the message buffers for channels. They carry a few words to an agent that shares no memory,
 //! such as the platform management unit.

@@ -6,7 +6,11 @@
 //! that locked can free it, by writing 0; every other write is ignored. The block knows the writer by its bus master.
 //! A gate whose holder has died is reset by writing `0xE2` and then `0x1D` with the gate's number to `RSTGT`.
 //!
-//! What it does not do: use the block's interrupts on release (`CPnINE`); sections here are shorter than an interrupt.
+//! To be tried first on a board: a header for Vybrid, whose block is alike, numbers the gates 3, 2, 1, 0 in each word. Lock gate 5 and
+//! read the bytes 4 to 7, then reset gate 5: if byte 6 answers, gates here are to be numbered `n ^ 3`.
+//!
+//! What it does not do: switch the block's clock on or let both processors use it ([`crate::board::imx7_sharing`]; the block is the one
+//! at 0x30AC_0000). Use the block's interrupts on release (`CPnINE`); sections here are shorter than an interrupt.
 //! Tested against a model only: QEMU does not model the block.
 
 use super::HardwareLock;

@@ -172,11 +172,13 @@ impl<R: Registers> Gic<R> {
     }
 
     /// The bit of the core that calls, as targets are given (clause 4.3.12: the banked bytes read as the reader's own bit).
-    /// A controller of one core reads zero there.
+    /// Bytes of interrupts that a controller does not have read zero, so all eight words are looked at, as Linux does
+    /// (`drivers/irqchip/irq-gic.c`, gic_get_cpumask). A controller of one core reads zero everywhere.
     pub fn own_bit(&self) -> u8 {
-        match self.distributor.read_u8(gicd::ITARGETSR) {
+        let words = (0..FIRST_SHARED as usize / 4).map(|word| self.distributor.read_u32(gicd::ITARGETSR + 4 * word));
+        match words.fold(0, |bits, word| bits | word) {
             0 => 1,
-            bit => bit,
+            bits => bits.to_le_bytes().iter().fold(0, |bits, byte| bits | byte),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! How it works: clause 3.2.4 (states inactive, pending, active, active and pending), 3.3 (preemption: a pending interrupt
 //! is signalled if its priority is above the threshold and above the group priority of what runs), 4.4.4 and 4.4.5
-//! (acknowledge and end of interrupt). Priorities have four bits, the fewest that an implementation may have.
+//! (acknowledge and end of interrupt), 1.4.2 (an edge is latched until the interrupt is taken; a level is pending as long as its
+//! line is high, so an interrupt whose device is not told to be silent comes again at once). Priorities have four bits, the fewest that an implementation may have.
 
 use core::cell::RefCell;
 
@@ -22,6 +23,8 @@ struct Line {
     priority: u8,
     /// Cores that sent it, a bit each (SGI).
     sources: u8,
+    /// The device holds its line high.
+    high: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -40,6 +43,8 @@ struct State {
     targets: [u8; INTERRUPTS],
     config: [u32; INTERRUPTS / 16],
     interfaces: [Interface; CORES],
+    /// Interrupts below are not implemented: their bytes and bits read as zero.
+    first: usize,
     /// Ends of interrupts that did not match what ran innermost: unpredictable on hardware, an error of the driver.
     bad_ends: usize,
 }
@@ -64,6 +69,7 @@ impl Model {
             targets: [0; INTERRUPTS],
             config: [0; INTERRUPTS / 16],
             interfaces: [interface; CORES],
+            first: 0,
             bad_ends: 0,
         }))
     }
@@ -74,6 +80,23 @@ impl Model {
 
     pub fn interface(&self, core: usize) -> View<'_> {
         View { model: self, core, distributor: false }
+    }
+
+    /// A controller whose first private interrupts do not exist.
+    pub fn without_first(first: usize) -> Self {
+        let model = Model::new();
+        model.0.borrow_mut().first = first;
+        model
+    }
+
+    /// A device drives the line of a shared interrupt.
+    pub fn drive(&self, number: usize, high: bool) {
+        let mut state = self.0.borrow_mut();
+        let rises = high && !state.line(0, number).high;
+        let by_edge = state.config[number / 16] >> (number % 16 * 2 + 1) & 1 != 0;
+        let line = state.line(0, number);
+        line.high = high;
+        line.pending |= rises && by_edge;
     }
 
     pub fn bad_ends(&self) -> usize {
@@ -90,6 +113,15 @@ impl State {
         (0..32).filter(|bit| of(self.line(core, 32 * word + bit))).map(|bit| 1 << bit).sum()
     }
 
+    /// Whether a shared interrupt is pending because its line is high and it is taken by its level.
+    fn by_level(&self, number: usize) -> bool {
+        number >= 32 && self.lines[0][number].high && self.config[number / 16] >> (number % 16 * 2 + 1) & 1 == 0
+    }
+
+    fn levels(&self, word: usize) -> u32 {
+        (0..32).filter(|bit| self.by_level(32 * word + bit)).map(|bit| 1 << bit).sum()
+    }
+
     fn change(&mut self, core: usize, word: usize, value: u32, to: impl Fn(&mut Line, usize)) {
         for bit in (0..32).filter(|bit| value & 1 << bit != 0) {
             let number = 32 * word + bit;
@@ -102,7 +134,15 @@ impl State {
             0x000 => self.forwarding.into(),
             0x004 => (CORES as u32 - 1) << 5 | (INTERRUPTS as u32 / 32 - 1),
             0x100..0x10C => self.bits(core, (offset - 0x100) / 4, |line| line.enabled),
-            0x200..0x20C => self.bits(core, (offset - 0x200) / 4, |line| line.pending || line.sources != 0),
+            0x200..0x20C => {
+                let word = (offset - 0x200) / 4;
+                let levels = self.levels(word);
+                levels | self.bits(core, word, |line| line.pending || line.sources != 0)
+            }
+            0x800..0x820 => {
+                let own = |byte: usize| if offset - 0x800 + byte < self.first { 0 } else { 1 << core };
+                u32::from_le_bytes(core::array::from_fn(own))
+            }
             0x300..0x30C => self.bits(core, (offset - 0x300) / 4, |line| line.active),
             0xC00..0xC18 => self.config[(offset - 0xC00) / 4],
             _ => panic!("read of distributor {offset:#x}"),
@@ -152,7 +192,7 @@ impl State {
         let private = number < 32;
         let line = &self.lines[if private { core } else { 0 }][number];
         let here = private || self.targets[number] & 1 << core != 0;
-        let waits = line.pending || line.sources != 0;
+        let waits = line.pending || line.sources != 0 || self.by_level(number);
         (here && waits && line.enabled && !line.active).then_some(line.priority)
     }
 
@@ -206,7 +246,7 @@ impl Registers for View<'_> {
         let mut state = self.model.0.borrow_mut();
         match offset {
             0x400..0x460 => state.line(self.core, offset - 0x400).priority,
-            0x800..0x820 => 1 << self.core,
+            0x800..0x820 => if offset - 0x800 < state.first { 0 } else { 1 << self.core },
             0x820..0x860 => state.targets[offset - 0x800],
             _ => panic!("byte read {offset:#x}"),
         }

@@ -160,3 +160,23 @@ fn a_closed_interface_takes_nothing_until_it_is_opened() {
     assert!(cores[1].send(7, 1));
     assert_eq!(cores[0].take(), None);
 }
+
+#[test]
+fn a_controller_without_the_first_interrupts_still_tells_its_reader_apart() {
+    let model = Model::without_first(16);
+    assert_eq!(core(&model, 2).own_bit(), 0b100);
+}
+
+#[test]
+fn a_level_comes_again_until_its_device_is_silent_and_an_edge_does_not() {
+    let model = Model::new();
+    let gic = &booted(&model)[0];
+    assert!(gic.edge(DOORBELL, false) && gic.target(DOORBELL, 1) && gic.enable(DOORBELL));
+    model.drive(DOORBELL as usize, true);
+    assert_eq!([number_taken(gic), number_taken(gic)], [Some(DOORBELL); 2], "nobody told the device");
+    model.drive(DOORBELL as usize, false);
+    assert_eq!(number_taken(gic), None);
+    assert!(gic.disable(DOORBELL) && gic.edge(DOORBELL, true) && gic.enable(DOORBELL));
+    model.drive(DOORBELL as usize, true);
+    assert_eq!([number_taken(gic), number_taken(gic)], [Some(DOORBELL), None]);
+}
