@@ -9,7 +9,7 @@
 //! length as `u32`, so no two descriptions have the same bytes.
 
 use musubi_core::layout;
-use musubi_core::plan::{Doorbell, LockKind, OnRestart, PortKind, Role, Trust};
+use musubi_core::plan::{Doorbell, Level, LockKind, OnRestart, PortKind, Role, Trust};
 
 use musubi_transport::topology::Topology;
 
@@ -94,6 +94,16 @@ fn doorbells(form: &mut Form, domains: &[DomainEntry]) {
         form.number(bell.interrupt);
         form.long(bell.register);
         form.number(bell.value);
+    });
+    let levels: Vec<(u32, Level)> = bells.iter().filter_map(|(domain, bell)| Some((*domain, bell.level?))).collect();
+    if levels.is_empty() {
+        return;
+    }
+    form.list(&levels, |form, (domain, level)| {
+        form.number(*domain);
+        form.long(level.acknowledge);
+        form.long(level.unmask);
+        form.number(level.value);
     });
 }
 

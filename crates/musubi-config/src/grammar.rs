@@ -10,8 +10,8 @@
 use std::ops::RangeInclusive;
 
 use musubi_core::plan::{
-    BLOCKS_MAX, Doorbell, FilterRule, Liveness, LockKind, OnRestart, PARTICIPANTS_MAX, PAYLOAD_BYTES_MAX, PRIORITIES,
-    PortKind, Regulation, Role, Trust,
+    BLOCKS_MAX, Doorbell, FilterRule, Level, Liveness, LockKind, OnRestart, PARTICIPANTS_MAX, PAYLOAD_BYTES_MAX,
+    PRIORITIES, PortKind, Regulation, Role, Trust,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -72,10 +72,16 @@ const DOMAIN_KEYS: &[Key] = &[
     optional("spin"),
     optional("doorbell"),
 ];
+const LEVEL_KEYS: &[Key] = &[
+    required("acknowledge", "acknowledge = 0xFF34_0010"),
+    required("unmask", "unmask = 0xFF34_0018"),
+    required("value", "value = 0x0000_0100"),
+];
 const DOORBELL_KEYS: &[Key] = &[
     required("interrupt", "interrupt = 121"),
     required("register", "register = 0xF901_020C"),
     required("value", "value = 0x0200_0000"),
+    optional("level"),
 ];
 const FIFO_KEYS: &[Key] = &[
     required("name", "name = \"telemetry\""),
@@ -289,9 +295,26 @@ fn doorbell(domain: &Reader<'_>, findings: &mut Findings) -> Option<Located<Door
         let message = "`register` is not a multiple of 4";
         findings.add(Scope::Value, register.span.clone(), message, "the address of a register of 32 bits");
     }
-    let doorbell =
-        Doorbell { interrupt: interrupt?.value as u32, register: register?.value, value: value?.value as u32 };
-    Some(Located { value: doorbell, span: reader.span })
+    let level = level(&reader, findings);
+    let (interrupt, register, value) = (interrupt?.value as u32, register?.value, value?.value as u32);
+    Some(Located { value: Doorbell { interrupt, register, value, level }, span: reader.span })
+}
+
+/// How a doorbell that is a level is silenced.
+fn level(doorbell: &Reader<'_>, findings: &mut Findings) -> Option<Level> {
+    let example = "{ acknowledge = 0xFF34_0010, unmask = 0xFF34_0018, value = 0x0000_0100 }";
+    let reader = doorbell.table("level", "how a level is silenced", LEVEL_KEYS, example, findings)?;
+    let mut register = |key: &'static str| {
+        let address = reader.integer(key, 0..=u64::MAX, findings)?;
+        if !address.value.is_multiple_of(4) {
+            let message = format!("`{key}` is not a multiple of 4");
+            findings.add(Scope::Value, address.span.clone(), message, "the address of a register of 32 bits");
+        }
+        Some(address.value)
+    };
+    let (acknowledge, unmask) = (register("acknowledge"), register("unmask"));
+    let value = reader.integer("value", 1..=u64::from(u32::MAX), findings);
+    Some(Level { acknowledge: acknowledge?, unmask: unmask?, value: value?.value as u32 })
 }
 
 /// Numbers of users or groups, sorted, each once.

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use musubi_core::plan::{Doorbell, LockKind, Regulation};
+use musubi_core::plan::{Doorbell, Level, LockKind, Regulation};
 use musubi_transport::topology::{Network, Topology};
 
 use crate::Description;
@@ -85,8 +85,12 @@ fn domain(out: &mut String, entry: &DomainEntry) {
     line(out, &format!("uid = {:?}", entry.uids));
     line(out, &format!("gid = {:?}", entry.gids));
     text(out, "spin", &TIME.write(u64::from(entry.spin_ns)));
-    if let Some(Doorbell { interrupt, register, value }) = entry.doorbell {
-        line(out, &format!("doorbell = {{ interrupt = {interrupt}, register = {register:#x}, value = {value:#x} }}"));
+    if let Some(Doorbell { interrupt, register, value, level }) = entry.doorbell {
+        let level = level.map_or_else(String::new, |Level { acknowledge, unmask, value }| {
+            format!(", level = {{ acknowledge = {acknowledge:#x}, unmask = {unmask:#x}, value = {value:#x} }}")
+        });
+        let bell = format!("interrupt = {interrupt}, register = {register:#x}, value = {value:#x}{level}");
+        line(out, &format!("doorbell = {{ {bell} }}"));
     }
 }
 

@@ -230,6 +230,29 @@ fn the_devicetree_compiler_accepts_the_fragment() {
     }
 }
 
+/// The bell of a mailbox block: a level, which its driver must acknowledge and let through.
+const RUNG_BY_A_LEVEL: &str = "doorbell = { interrupt = 61, register = 0xFF31_0000, value = 0x0100_0000, \
+    level = { acknowledge = 0xFF34_0010, unmask = 0xFF34_0018, value = 0x100 } }";
+
+#[test]
+fn a_doorbell_that_is_a_level_brings_what_silences_it() {
+    let edge = "doorbell = { interrupt = 121, register = 0xF901_020C, value = 0x0200_0000 }";
+    let (description, directory) = generate(&BOARD.replace(edge, RUNG_BY_A_LEVEL));
+    assert_ne!(description.hash(), describe(BOARD).hash(), "both sides must agree on it");
+    assert_eq!(describe(&musubi_config::print(&description)).hash(), description.hash());
+    let text = |kind: &str| read(&file(&directory, &format!("{STEM}.{kind}")));
+    let (tree, module, header) = (text("dtsi"), text("rs"), text("h"));
+    for line in [
+        "interrupts = <0 29 4>;",
+        "musubi,acknowledge = <0x0 0xff340010 0x100>;",
+        "musubi,unmask = <0x0 0xff340018 0x100>;",
+    ] {
+        assert!(tree.contains(line), "{line} is not in\n{tree}");
+    }
+    assert!(module.contains("acknowledge: 0xff340010") && module.contains("unmask: 0xff340018"), "{module}");
+    assert!(header.contains("MUSUBI_DOORBELL_ACKNOWLEDGE_LINUX"), "{header}");
+}
+
 /// A Master on Linux that is no member of the SMEM channel.
 const LINUX_IS_MASTER: &str = r#"
 [system]

@@ -389,6 +389,16 @@ fn doorbells_that_cannot_be() {
     expect(&board("doorbell = §{ register = 8, value = 1 }"), &["needs the key `interrupt`"]);
     expect(&board("doorbell = §121"), &["a table such as"]);
     expect(&board("doorbell = { interrupt = 121, register = 8, value = 1, §edge = true }"), &["unknown key `edge`"]);
+    expect(
+        &board(
+            "doorbell = { interrupt = 61, register = 8, value = 1, level = { acknowledge = §6, unmask = §-4, value = §0 } }",
+        ),
+        &["acknowledge", "unmask", "value"],
+    );
+    expect(
+        &board("doorbell = { interrupt = 61, register = 8, value = 1, level = §{ unmask = 4, value = 1 } }"),
+        &["needs the key `acknowledge`"],
+    );
     let processes = SOUND
         .replace("role = \"remote\"", "role = \"remote\"\ndoorbell = §{ interrupt = 121, register = 8, value = 1 }");
     expect(&processes, &["is made of Linux processes"]);

@@ -54,6 +54,19 @@ pub struct Doorbell {
     pub register: u64,
     /// What is stored there to raise it.
     pub value: u32,
+    /// How the domain silences it, if it is a level; `None`: an edge, which needs nothing.
+    pub level: Option<Level>,
+}
+
+/// What the woken domain does about an interrupt that stays raised until it is acknowledged, as that of a mailbox block does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Address of the register of 32 bits in which the value acknowledges, each time.
+    pub acknowledge: u64,
+    /// Address of the register of 32 bits in which the value lets the interrupt through, once.
+    pub unmask: u64,
+    /// What is stored in both.
+    pub value: u32,
 }
 
 /// One domain: an operating system, or a process group that plays one (seed 000, section 4.1).

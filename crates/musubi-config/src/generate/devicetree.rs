@@ -18,8 +18,9 @@ use crate::{AddressMap, Content, Description, MemoryMap};
 
 /// How the binding of an Arm GIC says "shared peripheral interrupt".
 const SHARED_INTERRUPT: u32 = 0;
-/// How it says that an interrupt is an edge.
+/// How it says that an interrupt is an edge, and a level.
 const EDGE_RISING: u32 = 1;
+const LEVEL_HIGH: u32 = 4;
 /// It counts them from here.
 const FIRST_SHARED_INTERRUPT: u32 = 32;
 
@@ -119,7 +120,13 @@ fn bells(description: &Description, number: u16, domain: &DomainEntry) -> String
     let mut out = String::new();
     if let Some(bell) = domain.doorbell {
         let shared = bell.interrupt - FIRST_SHARED_INTERRUPT;
-        let _ = writeln!(out, "\t\tinterrupts = <{SHARED_INTERRUPT} {shared} {EDGE_RISING}>;");
+        let trigger = if bell.level.is_some() { LEVEL_HIGH } else { EDGE_RISING };
+        let _ = writeln!(out, "\t\tinterrupts = <{SHARED_INTERRUPT} {shared} {trigger}>;");
+        if let Some(level) = bell.level {
+            for (property, register) in [("acknowledge", level.acknowledge), ("unmask", level.unmask)] {
+                let _ = writeln!(out, "\t\tmusubi,{property} = <{} {:#x}>;", cells(register), level.value);
+            }
+        }
     }
     let others = (0u16..).zip(&description.domains).filter(|(other, _)| *other != number);
     let list: Vec<String> = others

@@ -129,6 +129,10 @@ fn doorbells(description: &Description) -> Group {
         group.number(format!("MUSUBI_DOORBELL_INTERRUPT_{name}"), bell.interrupt);
         group.long(format!("MUSUBI_DOORBELL_REGISTER_{name}"), bell.register);
         group.long(format!("MUSUBI_DOORBELL_VALUE_{name}"), u64::from(bell.value));
+        let Some(level) = bell.level else { continue };
+        group.long(format!("MUSUBI_DOORBELL_ACKNOWLEDGE_{name}"), level.acknowledge);
+        group.long(format!("MUSUBI_DOORBELL_UNMASK_{name}"), level.unmask);
+        group.long(format!("MUSUBI_DOORBELL_LEVEL_{name}"), u64::from(level.value));
     }
     group
 }

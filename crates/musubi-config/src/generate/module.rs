@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use musubi_core::layout;
-use musubi_core::plan::{Domain, Doorbell, Fifo, Plan, Smem};
+use musubi_core::plan::{Domain, Doorbell, Fifo, Level, Plan, Smem};
 
 use super::origin;
 use crate::Description;
@@ -120,18 +120,27 @@ fn numbers<'n>(module: &str, kind: &str, names: impl Iterator<Item = &'n str>) -
     format!("\n/// Numbers of the {kind}.\npub mod {module} {{\n{constants}}}\n")
 }
 
+fn doorbell(name: &str, Doorbell { interrupt, register, value, level }: Doorbell) -> String {
+    let level = level.map_or_else(
+        || "None".to_owned(),
+        |Level { acknowledge, unmask, value }| {
+            format!(
+                "Some(musubi_core::plan::Level {{\n            acknowledge: {acknowledge:#x},\n            \
+                 unmask: {unmask:#x},\n            value: {value:#x},\n        }})"
+            )
+        },
+    );
+    format!(
+        "    pub const {name}: musubi_core::plan::Doorbell = musubi_core::plan::Doorbell {{\n        interrupt: {interrupt},\n        \
+         register: {register:#x},\n        value: {value:#x},\n        level: {level},\n    }};\n"
+    )
+}
+
 /// The module of doorbells, if there is one.
 fn doorbells(description: &Description) -> String {
     let with_bell = description.domains.iter().filter_map(|domain| Some((&domain.name, domain.doorbell?)));
-    let constants: String = with_bell
-        .map(|(name, Doorbell { interrupt, register, value })| {
-            format!(
-                "    /// `{name}`.\n    pub const {}: musubi_core::plan::Doorbell =\n        \
-                 musubi_core::plan::Doorbell {{ interrupt: {interrupt}, register: {register:#x}, value: {value:#x} }};\n",
-                identifier(name)
-            )
-        })
-        .collect();
+    let constants: String =
+        with_bell.map(|(name, bell)| format!("    /// `{name}`.\n{}", doorbell(&identifier(name), bell))).collect();
     if constants.is_empty() {
         return String::new();
     }

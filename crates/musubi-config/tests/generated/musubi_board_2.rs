@@ -100,9 +100,17 @@ pub mod smem {
 /// How the domains are woken.
 pub mod doorbell {
     /// `cortex-r5`.
-    pub const CORTEX_R5: musubi_core::plan::Doorbell =
-        musubi_core::plan::Doorbell { interrupt: 123, register: 0xf900020c, value: 0x8000000 };
+    pub const CORTEX_R5: musubi_core::plan::Doorbell = musubi_core::plan::Doorbell {
+        interrupt: 123,
+        register: 0xf900020c,
+        value: 0x8000000,
+        level: None,
+    };
     /// `linux`.
-    pub const LINUX: musubi_core::plan::Doorbell =
-        musubi_core::plan::Doorbell { interrupt: 121, register: 0xf901020c, value: 0x2000000 };
+    pub const LINUX: musubi_core::plan::Doorbell = musubi_core::plan::Doorbell {
+        interrupt: 121,
+        register: 0xf901020c,
+        value: 0x2000000,
+        level: None,
+    };
 }

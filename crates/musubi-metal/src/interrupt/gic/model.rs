@@ -246,7 +246,13 @@ impl Registers for View<'_> {
         let mut state = self.model.0.borrow_mut();
         match offset {
             0x400..0x460 => state.line(self.core, offset - 0x400).priority,
-            0x800..0x820 => if offset - 0x800 < state.first { 0 } else { 1 << self.core },
+            0x800..0x820 => {
+                if offset - 0x800 < state.first {
+                    0
+                } else {
+                    1 << self.core
+                }
+            }
             0x820..0x860 => state.targets[offset - 0x800],
             _ => panic!("byte read {offset:#x}"),
         }
