@@ -13,7 +13,10 @@
  * changed by that peer. The mappings are Normal memory without caching ("write-combining"): unaligned accesses and
  * ordinary copies are legal there, and no cache stands between the cores.
  *
- * The node's interrupt, if it has one, is raised by peers, as an edge: each one ends a read() of the device.
+ * The node's interrupt, if it has one, is raised by peers: each one ends a read() of the device. An edge needs nothing. A level,
+ * as that of a mailbox block, stays raised until it is acknowledged: then the property "musubi,acknowledge", <address-high
+ * address-low value>, says what to store at each interrupt, and "musubi,unmask" what to store once to let it through. The
+ * register that acknowledges shows by the value's bits whether a peer has rung; an interrupt without them is not ours.
  *
  * Writing the number of a domain (32 bits) to the device rings its doorbell: the driver stores a value in a register,
  * as the property "musubi,doorbells" says: <domain address-high address-low value>, once a domain. Ringing never waits.
@@ -29,6 +32,8 @@
 #include <linux/version.h>
 
 #define DOORBELL_CELLS 4
+/* <address-high address-low value> */
+#define STORE_CELLS 3
 /* As many as a system can have domains. */
 #define DOORBELLS_MAX 32
 
@@ -41,15 +46,30 @@ struct doorbell {
 	void __iomem *reg;
 };
 
+struct store {
+	u32 value;
+	void __iomem *reg; /* NULL: none */
+};
+
 struct musubi {
 	struct uio_info info;
+	struct store acknowledge;
 	unsigned int doorbells;
 	struct doorbell doorbell[DOORBELLS_MAX];
 };
 
 static irqreturn_t musubi_interrupt(int irq, struct uio_info *info)
 {
-	/* The kernel's UIO part counts the event and wakes the readers. An edge needs no acknowledgement. */
+	struct musubi *musubi = info->priv;
+
+	if (musubi->acknowledge.reg) {
+		if (!(readl(musubi->acknowledge.reg) & musubi->acknowledge.value))
+			return IRQ_NONE;
+		writel(musubi->acknowledge.value, musubi->acknowledge.reg);
+		/* Done at the device before the controller looks at the line again, and before a reader looks at memory. */
+		readl(musubi->acknowledge.reg);
+	}
+	/* The kernel's UIO part counts the event and wakes the readers. */
 	return IRQ_HANDLED;
 }
 
@@ -143,8 +163,24 @@ static int find_doorbells(struct device *dev, struct musubi *musubi)
 	return 0;
 }
 
+/* A property that says what is stored where; without it, nothing is. */
+static int find_store(struct device *dev, const char *property, struct store *store)
+{
+	u32 cells[STORE_CELLS];
+	int ret = of_property_read_u32_array(dev->of_node, property, cells, STORE_CELLS);
+
+	if (ret == -EINVAL)
+		return 0;
+	if (ret)
+		return dev_err_probe(dev, ret, "%s is not an address and a value\n", property);
+	store->value = cells[2];
+	store->reg = devm_ioremap(dev, (u64)cells[0] << 32 | cells[1], sizeof(u32));
+	return store->reg ? 0 : -ENOMEM;
+}
+
 static int musubi_probe(struct platform_device *pdev)
 {
+	struct store unmask = { 0 };
 	struct device *dev = &pdev->dev;
 	struct musubi *musubi = devm_kzalloc(dev, sizeof(*musubi), GFP_KERNEL);
 	int ret;
@@ -164,13 +200,22 @@ static int musubi_probe(struct platform_device *pdev)
 	ret = find_doorbells(dev, musubi);
 	if (ret)
 		return ret;
+	ret = find_store(dev, "musubi,acknowledge", &musubi->acknowledge);
+	if (!ret)
+		ret = find_store(dev, "musubi,unmask", &unmask);
+	if (ret)
+		return ret;
 	ret = platform_get_irq_optional(pdev, 0);
 	if (ret < 0 && ret != -ENXIO)
 		return ret;
 	/* Without an interrupt the device can still be written to. */
 	musubi->info.irq = ret > 0 ? ret : UIO_IRQ_CUSTOM;
 	musubi->info.handler = musubi_interrupt;
-	return devm_uio_register_device(dev, &musubi->info);
+	ret = devm_uio_register_device(dev, &musubi->info);
+	/* Only now is there somebody to acknowledge. */
+	if (!ret && unmask.reg)
+		writel(unmask.value, unmask.reg);
+	return ret;
 }
 
 static const struct of_device_id musubi_match[] = {
