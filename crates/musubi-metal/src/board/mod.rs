@@ -18,7 +18,9 @@ pub mod psci_cores;
 pub mod imx7_sharing;
 pub mod imx_watchdog;
 pub mod pl310;
+pub mod rpu_start;
 pub mod scu;
+pub mod zynqmp_map;
 
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 pub mod a9;

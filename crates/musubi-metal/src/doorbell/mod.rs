@@ -11,6 +11,7 @@
 //! What it does not do: carry data (the channels do), or recover a lost interrupt by itself: who sleeps has a deadline,
 //! and the beat of a participant looks at the channels anyway.
 
+pub mod gic_level;
 pub mod gic_sgi;
 pub mod gic_spi;
 pub mod imx_mu;
