@@ -3,5 +3,5 @@
 fn main() {
     let manifest = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     println!("cargo::rustc-link-search={manifest}/link");
-    println!("cargo::rerun-if-changed=link/musubi.ld");
+    println!("cargo::rerun-if-changed=link");
 }

@@ -12,7 +12,7 @@
 //!
 //! What it does not do: waveform output, external clocks, event timers.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::registers::Registers;
 
@@ -60,7 +60,8 @@ const SLOW: usize = 1;
 #[derive(Debug)]
 pub struct Clock<R> {
     ttc: R,
-    input_hz: u32,
+    /// Hertz of the input clock. Writer: the boot core, in `start`.
+    input_hz: AtomicU32,
     /// The last reading: ticks (32-bit counters), or ticks and the slow counter's value in the lower 16 bits. Writer: any
     /// core of this program, by compare-exchange. 0 before the start.
     last: AtomicU64,
@@ -72,18 +73,26 @@ pub struct Clock<R> {
 const SCALE_BITS: u32 = 24;
 
 impl<R: Registers> Clock<R> {
-    /// A clock on a TTC whose input clock has so many hertz.
+    /// A clock on a TTC whose input clock usually has so many hertz.
     pub const fn new(ttc: R, input_hz: u32) -> Self {
+        let input_hz = AtomicU32::new(input_hz);
         Clock { ttc, input_hz, last: AtomicU64::new(0), scale: AtomicU64::new(0) }
     }
 
-    /// Starts from zero. Once, on the boot core, before another core reads.
-    pub fn start(&self) {
+    /// Hertz of the input clock.
+    pub fn input_hz(&self) -> u32 {
+        self.input_hz.load(Ordering::Relaxed)
+    }
+
+    /// Starts from zero, with an input clock of so many hertz. On the boot core, before another core reads; again if that turned
+    /// out to be another number.
+    pub fn start(&self, input_hz: u32) {
+        self.input_hz.store(input_hz, Ordering::Relaxed);
         let narrow = is_narrow(&self.ttc, FAST);
         run(&self.ttc, FAST, if narrow { NARROW_LOG2 } else { 0 });
         run(&self.ttc, SLOW, SLOW_LOG2);
         let division_log2 = if narrow { NARROW_LOG2 } else { 0 };
-        let scale = ((1_000_000_000 << (SCALE_BITS + division_log2)) / u64::from(self.input_hz)) & !1;
+        let scale = ((1_000_000_000 << (SCALE_BITS + division_log2)) / u64::from(input_hz)) & !1;
         self.last.store(0, Ordering::Relaxed);
         self.scale.store(scale | u64::from(narrow), Ordering::Release);
     }
@@ -152,22 +161,21 @@ impl<R: Registers> Clock<R> {
 pub struct Alarm<R> {
     ttc: R,
     counter: usize,
-    input_hz: u32,
 }
 
 impl<R: Registers> Alarm<R> {
-    /// The alarm on counter `counter` (0 to 2) of a TTC whose input clock has so many hertz.
-    pub const fn new(ttc: R, counter: usize, input_hz: u32) -> Self {
+    /// The alarm on counter `counter` (0 to 2) of a TTC.
+    pub const fn new(ttc: R, counter: usize) -> Self {
         assert!(counter < 3);
-        Alarm { ttc, counter, input_hz }
+        Alarm { ttc, counter }
     }
 
-    /// Raises the counter's interrupt after `after_ns`, or after the longest time that it can count (8 ms with 16 bits at
+    /// Raises the counter's interrupt after `after_ns` with an input clock of `input_hz`, or after the longest time that it can count (8 ms with 16 bits at
     /// 133 MHz): whoever handles it looks at the clock and sets the rest.
-    pub fn set(&self, after_ns: u64) {
+    pub fn set(&self, after_ns: u64, input_hz: u32) {
         self.clear();
         let limit = if is_narrow(&self.ttc, self.counter) { u64::from(u16::MAX) } else { u64::from(u32::MAX) };
-        let hz = u64::from(self.input_hz) >> NARROW_LOG2;
+        let hz = u64::from(input_hz) >> NARROW_LOG2;
         let ticks = (after_ns.min(ALARM_NS_MAX) * hz).div_ceil(1_000_000_000).clamp(1, limit);
         let at = 4 * self.counter;
         self.ttc.write_u32(INTERVAL + at, ticks as u32);

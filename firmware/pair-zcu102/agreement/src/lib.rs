@@ -22,8 +22,8 @@ pub static PLAN: Plan<'static> = Plan { liveness: LIVENESS, ..plan(&DOMAINS) };
 
 /// Where the shared memory begins; the boards of both map it uncached.
 pub const SHARED: usize = 0x3F00_0000;
-/// Where the Cortex-R5F's image begins.
-pub const R5_ENTRY: usize = 0x3E00_0000;
+/// Where the Cortex-R5F's image begins: with its vectors.
+pub const R5_ENTRY: usize = 0;
 /// Interrupts by which each is rung.
 pub const A53_BELL: u32 = 121;
 pub const R5_BELL: u32 = 123;

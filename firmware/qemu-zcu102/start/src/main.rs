@@ -23,7 +23,7 @@ global_asm!(
 start:
     ldr     x0, =0xc4000003     // CPU_ON, 64-bit calling convention
     mov     x1, #4              // the first Cortex-R5F
-    ldr     x2, =0x3e000000     // its entry; the image is linked there
+    mov     x2, #0              // where it begins on the chip, too: the vectors
     mov     x3, #0
     smc     #0
     ldr     x0, =0x07000000     // devicetree

@@ -203,6 +203,8 @@ _musubi_invalidate:
     bx lr
     .ltorg
 
+    // Apart, as an image may have to begin with them (a Cortex-R5F, at 0).
+    .section .text.vectors, "ax"
     .balign 32
     .global _musubi_vectors
 _musubi_vectors:
@@ -223,6 +225,7 @@ _musubi_vectors:
     .word _musubi_irq
     .word _musubi_fiq
 
+    .section .text.entry, "ax"
 _musubi_irq:
     sub lr, lr, #4
     srsdb sp!, #0x13

@@ -6,7 +6,8 @@
 //!
 //! How it works: the protection unit of PMSAv7 (DDI 0406C, chapter B5): of the regions that hold an address, the one with the
 //! highest number counts, so a protection is a region above the board's. Cortex-R5 has 12 or 16 regions. There is no VBAR:
-//! the vectors are copied to address 0, where a Cortex-R5 has tightly coupled memory and QEMU's model ordinary memory.
+//! the vectors are copied to address 0, where a Cortex-R5 has tightly coupled memory and QEMU's model ordinary memory. An image
+//! that is linked by `musubi_r5.ld` has them there already, as it starts with them; then they are copied onto themselves.
 //!
 //! What it does not do: the tightly coupled memories themselves, which a boot loader enables.
 
@@ -78,6 +79,24 @@ pub fn allow(start: usize, bytes: usize) -> Result<(), NoRegion> {
 /// Regions of the protection unit that this core still has.
 pub fn regions_left() -> usize {
     regions_max() as usize - regions_used().load(Ordering::Relaxed) as usize
+}
+
+/// Lets this core's cycle counter count every cycle (PMCR, PMCNTENSET; DDI 0406C, chapter C12.8).
+pub fn start_cycles() {
+    // SAFETY: the performance monitors are nobody else's; E on, D (one in 64) off, the cycle counter enabled.
+    unsafe {
+        asm!("mrc p15, 0, {t}, c9, c12, 0", "bic {t}, {t}, #8", "orr {t}, {t}, #1", "mcr p15, 0, {t}, c9, c12, 0",
+            "mcr p15, 0, {cycles}, c9, c12, 1", "isb", t = out(reg) _, cycles = in(reg) 1u32 << 31,
+            options(nostack, preserves_flags));
+    }
+}
+
+/// Cycles of this core (PMCCNTR), once [`start_cycles`] has run; wraps.
+pub fn cycles() -> u32 {
+    let cycles: u32;
+    // SAFETY: reads a counter. Not `nomem`: it stays where it is written.
+    unsafe { asm!("isb", "mrc p15, 0, {}, c9, c13, 0", out(reg) cycles, options(nostack, preserves_flags)) };
+    cycles
 }
 
 fn regions_used() -> &'static AtomicU32 {

@@ -120,7 +120,7 @@ fn check(clock: &Clock<&Model>, model: &Model, start_ns: u64) {
 fn tells_the_time(width: u32, gaps_ms: &[u64]) {
     let model = Model::new(width);
     let clock = Clock::new(&model, HZ);
-    clock.start();
+    clock.start(HZ);
     let start_ns = model.counters.borrow()[0].started_ns;
     for round in 0..2_000 {
         model.pass(gaps_ms[round % gaps_ms.len()] * MS + round as u64 * 977);
@@ -143,7 +143,7 @@ fn a_reading_that_is_interrupted_is_made_again() {
     for stalled in 0..12 {
         let model = Model::new(16);
         let clock = Clock::new(&model, HZ);
-        clock.start();
+        clock.start(HZ);
         let start_ns = model.counters.borrow()[0].started_ns;
         model.stall.set((model.accesses.get() + stalled, 50 * MS));
         for _ in 0..6 {
@@ -157,7 +157,7 @@ fn the_longest_gap_is_what_the_page_says() {
     for (width, at_least, at_most) in [(16, 15_000 * MS, 17_000 * MS), (32, 31_000 * MS, 33_000 * MS)] {
         let model = Model::new(width);
         let clock = Clock::new(&model, HZ);
-        clock.start();
+        clock.start(HZ);
         assert!((at_least..at_most).contains(&clock.gap_ns_max()), "{}", clock.gap_ns_max());
     }
 }
@@ -166,8 +166,8 @@ fn the_longest_gap_is_what_the_page_says() {
 fn an_alarm_comes_not_before_its_time() {
     for width in [16, 32] {
         let model = Model::new(width);
-        let alarm = Alarm::new(&model, 1, HZ);
-        alarm.set(2 * MS);
+        let alarm = Alarm::new(&model, 1);
+        alarm.set(2 * MS, HZ);
         model.pass(2 * MS - 10_000);
         assert!(!model.is_raised(1));
         model.pass(20_000);
@@ -180,8 +180,21 @@ fn an_alarm_comes_not_before_its_time() {
 #[test]
 fn an_alarm_too_far_away_comes_when_the_counter_can_count_no_longer() {
     let model = Model::new(16);
-    let alarm = Alarm::new(&model, 0, HZ);
-    alarm.set(60_000 * MS);
+    let alarm = Alarm::new(&model, 0);
+    alarm.set(60_000 * MS, HZ);
     model.pass(9 * MS);
     assert!(model.is_raised(0));
+}
+
+#[test]
+fn a_clock_that_is_started_again_with_the_right_rate_tells_the_time() {
+    let model = Model::new(32);
+    let clock = Clock::new(&model, HZ / 2);
+    clock.start(HZ / 2);
+    model.pass(MS);
+    clock.start(HZ);
+    assert_eq!(clock.input_hz(), HZ);
+    let start_ns = model.counters.borrow()[0].started_ns;
+    model.pass(5 * MS);
+    check(&clock, &model, start_ns);
 }

@@ -8,8 +8,11 @@
 //!
 //! How it works: addresses and interrupt numbers are those of the Zynq UltraScale+ technical reference manual (UG1085). All
 //! memory of the program is shareable, so no cache of these cores holds it and both may run one program; a program that runs
-//! on one core alone could have it cached, which no board here offers yet. Starting the other core and switching off is the
-//! Cortex-A53s' business: a program there ([`call_firmware`]) makes calls of the power interface (PSCI) for us.
+//! on one core alone could have it cached, which no board here offers yet. The counters' input is 100 MHz on the board
+//! (embeddedsw, `lib/sw_apps/zynqmp_fsbl/misc/zcu102/` and `xparameters.h`: XPAR_PSU_TTC_0_TTC_CLK_FREQ_HZ); at the start it is held
+//! against this core's cycle counter, of 500 MHz there. QEMU's model has another pair of rates, by which it is recognised: then
+//! [`qemu`] starts the other core and switches off, else [`chip`] does. An image begins with its vectors at address 0, as the
+//! chip begins there (`musubi_r5.ld`).
 //!
 //! What it does not do: exclusive accesses between the two cores are carried out by QEMU; on the chip no monitor watches both,
 //! so a program for both must keep to words with one writer there, or run as two programs.
@@ -17,12 +20,17 @@
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use super::{Board, Event, MemoryKind, Region, StartError};
-use crate::arch;
+use crate::arch::{self, armv7r};
 use crate::console::cadence;
 use crate::core_data::this_core;
 use crate::interrupt::gic::{DISTRIBUTOR_BYTES, Gic, INTERFACE_BYTES};
-use crate::registers::{Registers, Window, before_device};
+use crate::registers::Window;
+use crate::timer::check::{self, Checked, Known, Origin};
+use crate::timer::found::Found;
 use crate::timer::ttc::{Alarm, Clock};
+
+mod chip;
+pub mod qemu;
 
 /// Cores of the cluster.
 pub const CORES: usize = 2;
@@ -30,32 +38,24 @@ pub const CORES: usize = 2;
 const RING: u32 = 0;
 /// Interrupt of the first counter of TTC 1: core n's alarm is counter n.
 const ALARM: u32 = 71;
-/// Hertz of the TTCs' input. QEMU's has 133 MHz; boards that give them the usual 100 MHz must say so here.
-const TTC_HZ: u32 = 133_000_000;
+/// Hertz of the counters' input on the board.
+const TTC_HZ: u32 = 100_000_000;
+/// Hertz of the cores on the board.
+const CYCLES_HZ: u32 = 500_000_000;
+/// A clock that takes its input for [`TTC_HZ`], in ticks of a nanosecond, against the cycle counter: on the board and in QEMU.
+const PACES: [Known; 2] = [
+    Known { clock_hz: NS_PER_S, second_hz: CYCLES_HZ, origin: Origin::Board },
+    Known {
+        clock_hz: NS_PER_S / (TTC_HZ / 1_000_000) * (qemu::TTC_HZ / 1_000_000),
+        second_hz: qemu::CYCLES_HZ,
+        origin: Origin::Emulator,
+    },
+];
+const NS_PER_S: u32 = 1_000_000_000;
+/// Cycles that the clock is held against: 200 us on the board.
+const CHECK_CYCLES: u32 = 100_000;
 /// Interrupts that one call of [`Board::accept`] looks at before it gives up: an alarm that is not yet due is not an event.
 const LOOKS_MAX: usize = 4;
-
-/// Where calls for the firmware are left: on-chip memory that the Cortex-A53s look at.
-const FIRMWARE: usize = 0xFFFC_0000;
-/// Longest time that the program on the Cortex-A53 may take for a call.
-const FIRMWARE_NS_MAX: u64 = 500_000_000;
-/// Our words there: number of the call (written last), function, three arguments.
-const CALL: usize = 0x00;
-const FUNCTION: usize = 0x04;
-const ARGUMENTS: usize = 0x08;
-/// The other side's words there: number of the call that was answered (written last), result.
-const ANSWERED: usize = 0x40;
-const RESULT: usize = 0x44;
-/// Functions of PSCI (DEN 0022) with 32-bit arguments, and their codes.
-const CPU_ON: u32 = 0x8400_0003;
-const AFFINITY_INFO: u32 = 0x8400_0004;
-const SYSTEM_OFF: u32 = 0x8400_0008;
-const INVALID_PARAMETERS: i32 = -2;
-const ALREADY_ON: i32 = -4;
-/// What we say for a call that nobody answers.
-pub const NO_FIRMWARE: i32 = -128;
-/// What QEMU's firmware calls the first of these cores.
-const FIRST_AFFINITY: u32 = 4;
 
 // SAFETY: UART 1 lies there, and nobody else uses it.
 static UART: Window = unsafe { Window::new(0xFF01_0000, 0x1000) };
@@ -67,12 +67,12 @@ const TTC1: Window = unsafe { Window::new(0xFF12_0000, 0x1000) };
 const DISTRIBUTOR: Window = unsafe { Window::new(0xF900_0000, DISTRIBUTOR_BYTES) };
 // SAFETY: each core's own interface of the controller lies there.
 const INTERFACE: Window = unsafe { Window::new(0xF900_1000, INTERFACE_BYTES) };
-// SAFETY: on-chip memory that is set aside for this.
-static MAILBOX: Window = unsafe { Window::new(FIRMWARE, 0x80) };
 /// The interrupt controller. To be used only if [`has_interrupts`].
 pub static GIC: Gic<Window> = Gic::new(DISTRIBUTOR, INTERFACE);
 static CLOCK: Clock<Window> = Clock::new(TTC0, TTC_HZ);
-static ALARMS: [Alarm<Window>; CORES] = [Alarm::new(TTC1, 0, TTC_HZ), Alarm::new(TTC1, 1, TTC_HZ)];
+static ALARMS: [Alarm<Window>; CORES] = [Alarm::new(TTC1, 0), Alarm::new(TTC1, 1)];
+/// What holding the clock against the cycle counter gave. Writer: the boot core.
+static FOUND: Found = Found::new();
 
 /// When each core's alarm is due. Writer: that core.
 static DUE: [AtomicU64; CORES] = [const { AtomicU64::new(u64::MAX) }; CORES];
@@ -96,24 +96,19 @@ pub fn clock_gap_ns_max() -> u64 {
     CLOCK.gap_ns_max()
 }
 
-/// Has the program on the Cortex-A53s make a call of PSCI, and gives its result; [`NO_FIRMWARE`] if there is none that
-/// answers in time. From one core at a time.
-pub fn call_firmware(function: u32, arguments: [u32; 3]) -> i32 {
-    let call = MAILBOX.read_u32(ANSWERED).wrapping_add(1);
-    MAILBOX.write_u32(FUNCTION, function);
-    for (number, argument) in arguments.into_iter().enumerate() {
-        MAILBOX.write_u32(ARGUMENTS + 4 * number, argument);
-    }
-    before_device();
-    MAILBOX.write_u32(CALL, call);
-    let until_ns = CLOCK.now_ns() + FIRMWARE_NS_MAX;
-    while CLOCK.now_ns() < until_ns {
-        if MAILBOX.read_u32(ANSWERED) == call {
-            before_device();
-            return MAILBOX.read_u32(RESULT).cast_signed();
-        }
-    }
-    NO_FIRMWARE
+/// Whether this is QEMU's model of the chip.
+pub fn is_emulated() -> bool {
+    FOUND.get() == Checked::Agrees(Origin::Emulator)
+}
+
+/// Starts the clock at the rate that it turns out to have.
+fn start_clock() {
+    CLOCK.start(TTC_HZ);
+    armv7r::start_cycles();
+    let measured = check::ticks_while(|| CLOCK.now_ns() as u32, armv7r::cycles, CHECK_CYCLES);
+    let (pace, checked) = check::recognise(measured, CHECK_CYCLES, &PACES);
+    FOUND.note(checked);
+    CLOCK.start((u64::from(pace) * u64::from(TTC_HZ) / u64::from(NS_PER_S)) as u32);
 }
 
 fn own() -> usize {
@@ -128,7 +123,7 @@ fn is_due(own: usize) -> bool {
         return true;
     }
     if has_interrupts(own) && due_ns != u64::MAX {
-        ALARMS[own].set(due_ns - now_ns);
+        ALARMS[own].set(due_ns - now_ns, CLOCK.input_hz());
     }
     false
 }
@@ -174,7 +169,7 @@ impl Board for Zcu102R5 {
 
     fn prepare() {
         cadence::enable(&UART);
-        CLOCK.start();
+        start_clock();
         if GIC.is_present() {
             GIC.close_interface();
             GIC.open();
@@ -210,31 +205,31 @@ impl Board for Zcu102R5 {
         if has_interrupts(own) {
             match at_ns {
                 u64::MAX => ALARMS[own].clear(),
-                _ => ALARMS[own].set(at_ns.saturating_sub(CLOCK.now_ns())),
+                _ => ALARMS[own].set(at_ns.saturating_sub(CLOCK.now_ns()), CLOCK.input_hz()),
             }
         }
     }
 
+    fn clock_check() -> Checked {
+        FOUND.get()
+    }
+
     fn exists(hardware: usize) -> bool {
-        let affinity = FIRST_AFFINITY + hardware as u32;
-        hardware == own() || hardware < CORES && call_firmware(AFFINITY_INFO, [affinity, 0, 0]) >= 0
+        hardware == own() || hardware < CORES && (!is_emulated() || qemu::exists(hardware))
     }
 
     fn start(hardware: usize, entry: usize, argument: usize) -> Result<(), StartError> {
         if hardware >= CORES {
             return Err(StartError::Absent);
         }
-        match call_firmware(CPU_ON, [FIRST_AFFINITY + hardware as u32, entry as u32, argument as u32]) {
-            0 => Ok(()),
-            INVALID_PARAMETERS => Err(StartError::Absent),
-            ALREADY_ON => {
-                // It has stopped, and waits in the entry code.
-                arch::release(hardware, entry);
-                Self::ring(hardware);
-                Ok(())
-            }
-            code => Err(StartError::Refused(code)),
+        let started = if is_emulated() { qemu::start(hardware, entry, argument) } else { chip::start(hardware, entry) };
+        if started == Err(StartError::Running) {
+            // It has stopped, and waits in the entry code.
+            arch::release(hardware, entry);
+            Self::ring(hardware);
+            return Ok(());
         }
+        started
     }
 
     fn stop() -> ! {
@@ -263,7 +258,9 @@ impl Board for Zcu102R5 {
     }
 
     fn power_off() -> ! {
-        let _ = call_firmware(SYSTEM_OFF, [0; 3]);
+        if is_emulated() {
+            qemu::power_off();
+        }
         Self::stop()
     }
 }
