@@ -1,13 +1,12 @@
 //! The memory of a link: our section, which only we write, and the peer's, which we can only read.
 //!
-//! What you may rely on: as for [`crate::section`]: nobody can get another writable mapping of ours, and a peer's was
+//! What you may rely on: as `os/sealed.rs` says: nobody can get another writable mapping of ours, and a peer's was
 //! checked (seals, length, header) before it was mapped, so reading it cannot fault. Both stay mapped as long as the link
 //! or a [`Lent`] block of it lives.
 //!
 //! How it works: the part with lane and returns has its pages from the begin; a block gets them when it is first written.
 
 use std::io::IoSliceMut;
-use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use musubi_core::lane::{self, Returns};
@@ -15,15 +14,15 @@ use musubi_core::layout::{LINK_MAGIC, LINK_VERSION, LinkShape, link};
 use musubi_core::sync::Site;
 use musubi_core::words::{OwnWords, PeerWords};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{FallocateFlags, FileType, fallocate, fcntl_add_seals, fstat, ftruncate};
+use rustix::fs::{FileType, fstat};
 use rustix::io::ReadWriteFlags;
 
 use super::hello::Hello;
-use crate::error::{Error, Tried};
+use crate::error::Error;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Run;
-use crate::os::mapping::{Access, Mapping};
-use crate::process::section::{SEALS, bare_memfd, holds};
+use crate::os::mapping::Mapping;
+use crate::os::sealed;
 
 /// Our section of a link that is being made.
 #[derive(Debug)]
@@ -36,13 +35,7 @@ impl OwnHalf {
     /// Makes the section, sealed, with its header.
     pub(super) fn create(me: &Hello, peer: u16) -> Result<OwnHalf, Error> {
         let bytes = me.shape.section_bytes().ok_or(Error::Plan)?;
-        let fd = bare_memfd("musubi-link")?;
-        ftruncate(&fd, u64::from(bytes)).tried("sizing a link's memory (ftruncate)")?;
-        let first = u64::from(me.shape.blocks_at());
-        fallocate(&fd, FallocateFlags::empty(), 0, first).tried("reserving a link's memory (fallocate)")?;
-        let mapping = Mapping::shared(fd.as_fd(), bytes as usize, Access::Write)
-            .tried("mapping a link's memory (mmap, madvise)")?;
-        fcntl_add_seals(&fd, SEALS).tried("sealing a link's memory (fcntl)")?;
+        let (fd, mapping) = sealed::new_own("musubi-link", bytes, me.shape.blocks_at())?;
         let half = OwnHalf { fd, mapping };
         write_header(&own_words(&half.mapping), me, peer);
         Ok(half)
@@ -57,11 +50,7 @@ impl PeerHalf {
     /// Checks and maps it; `None` if it is not the section of a link that `they` announced for `me`.
     pub(super) fn adopt(fd: &Descriptor, they: &Hello, me: u16) -> Option<PeerHalf> {
         let bytes = they.shape.section_bytes()?;
-        let filled = fstat(fd).is_ok_and(|stat| stat.st_blocks as u64 * 512 >= u64::from(they.shape.blocks_at()));
-        if !holds(fd, SEALS, bytes) || !filled {
-            return None;
-        }
-        let mapping = Mapping::shared(fd.as_fd(), bytes as usize, Access::Read).ok()?;
+        let mapping = sealed::adopt(fd, bytes, they.shape.blocks_at())?;
         header_fits(&peer_words(&mapping), they, me).then_some(PeerHalf(mapping))
     }
 }
@@ -263,7 +252,7 @@ mod tests {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
         let flags = SocketFlags::NONBLOCK;
         let (one, other) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
-        let file = bare_memfd("musubi-test").unwrap();
+        let file = sealed::new_common("musubi-test", 4096).unwrap();
         for fd in [reader.into(), writer.into(), one.into(), other.into(), file] {
             assert!(!is_bell(&fd), "{fd:?}");
         }

@@ -16,3 +16,4 @@ pub mod signals;
 pub(crate) mod credentials;
 pub(crate) mod mapping;
 pub(crate) mod packet_socket;
+pub(crate) mod sealed;

@@ -1,39 +1,25 @@
 //! Sections: our own, which only we can write, and those of peers, which we can only read.
 //!
-//! What you may rely on: after our section is made no process, not even one with the descriptor, can get another
-//! writable mapping (`F_SEAL_FUTURE_WRITE`); a [`PeerSection`] was checked before it was mapped: it is a memfd that can
-//! neither shrink nor be punched, of ordinary pages that are all there, of the length that the plan says, with the header that its owner announced. So reading
-//! it can never raise SIGBUS, whatever the peer does.
+//! What you may rely on: after our section is made no process can get another writable mapping of it; a [`PeerSection`] was
+//! checked before it was mapped (`os/sealed.rs`): of the length that the plan says, all its pages there, with the
+//! header that its owner announced. So reading it can never raise SIGBUS, whatever the peer does.
 //!
-//! How it works: the owner maps read-write first and seals afterwards; a mapping made before keeps its rights. A
-//! section is unmapped when the last [`PeerPart`] or [`OwnPart`] into it is gone.
+//! How it works: a section is sealed memory. It is unmapped when the last [`PeerPart`] or [`OwnPart`] into it is gone.
 
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use musubi_core::layout::{self, Part, header, state};
 use musubi_core::plan::Plan;
 use musubi_core::sync::Site;
 use musubi_core::words::{OwnWords, PeerWords};
-use rustix::fs::{
-    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
-    memfd_create,
-};
 
-use crate::error::{Error, Tried};
+use crate::error::Error;
 use crate::os::clock::now_ns;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Process;
-use crate::os::mapping::{Access, Mapping};
+use crate::os::mapping::Mapping;
+use crate::os::sealed;
 use crate::process::rendezvous::message::Party;
-
-/// What the kernel keeps memfds of ordinary pages in, as `fstatfs` names it.
-const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
-/// Seals of a section.
-pub(crate) const SEALS: SealFlags =
-    SealFlags::FUTURE_WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
-/// Seals of an SMEM channel's memory, which all members write.
-const SEGMENT_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// The section that this participant writes.
 #[derive(Debug)]
@@ -48,10 +34,7 @@ impl OwnSection {
     /// Makes the section, sealed, and its header with the epoch written last.
     pub(crate) fn create(plan: &'static Plan<'static>, me: Party) -> Result<OwnSection, Error> {
         let bytes = me.section_bytes;
-        let fd = new_memfd("musubi-section", bytes)?;
-        let mapping =
-            Mapping::shared(fd.as_fd(), bytes as usize, Access::Write).tried("mapping the section (mmap, madvise)")?;
-        fcntl_add_seals(&fd, SEALS).tried("sealing the section (fcntl)")?;
+        let (fd, mapping) = sealed::new_own("musubi-section", bytes, bytes)?;
         let section = OwnSection { plan, domain: me.domain, mapping, fd: Arc::new(fd) };
         write_header(&section.words(), me);
         Ok(section)
@@ -125,10 +108,10 @@ impl PeerSection {
     /// Checks and maps what a peer sent; `None` if it is not the section it is said to be.
     pub fn adopt(plan: &'static Plan<'static>, fd: &Descriptor, party: Party) -> Option<Arc<PeerSection>> {
         let expected = layout::section_bytes(plan, party.domain)?;
-        if expected != party.section_bytes || !holds(fd, SEALS, expected) || is_sparse(fd, expected) {
+        if expected != party.section_bytes {
             return None;
         }
-        let mapping = Mapping::shared(fd.as_fd(), expected as usize, Access::Read).ok()?;
+        let mapping = sealed::adopt(fd, expected, expected)?;
         let section = PeerSection { plan, mapping, party };
         header_fits(&section.words(), party).then(|| Arc::new(section))
     }
@@ -218,100 +201,4 @@ pub fn header_fits(words: &PeerWords<'_>, party: Party) -> bool {
         && words.get(header::SECTION_BYTES) == party.section_bytes
         && words.get(header::PARTICIPANT) == u32::from(party.participant)
         && words.get(header::DOMAIN) == u32::from(party.domain)
-}
-
-/// A memfd with all its pages, so that a machine without memory says so now and not by a signal later.
-fn new_memfd(name: &str, bytes: u32) -> Result<Descriptor, Error> {
-    let fd = bare_memfd(name)?;
-    ftruncate(&fd, u64::from(bytes)).tried("sizing shared memory (ftruncate)")?;
-    fallocate(&fd, FallocateFlags::empty(), 0, u64::from(bytes)).tried("reserving shared memory (fallocate)")?;
-    Ok(fd)
-}
-
-/// A memfd of no length that can be sealed.
-pub(crate) fn bare_memfd(name: &str) -> Result<Descriptor, Error> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let fd = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
-        Err(rustix::io::Errno::INVAL) => memfd_create(name, flags),
-        made => made,
-    };
-    fd.map(Descriptor::from).tried("creating shared memory (memfd_create)")
-}
-
-/// Memory for an SMEM channel, writable for all who get the descriptor.
-pub(crate) fn new_segment(bytes: u32) -> Result<Descriptor, Error> {
-    let fd = new_memfd("musubi-segment", bytes)?;
-    fcntl_add_seals(&fd, SEGMENT_SEALS).tried("sealing a segment (fcntl)")?;
-    Ok(fd)
-}
-
-/// Whether a received descriptor can be the memory of an SMEM channel. Its members may write it, and so also give pages of
-/// it back; the kernel then makes new ones at the next access, of nothing but ordinary memory.
-pub(crate) fn is_segment(fd: &Descriptor, bytes: u32) -> bool {
-    let writable = |seals: SealFlags| !seals.intersects(SealFlags::WRITE | SealFlags::FUTURE_WRITE);
-    holds(fd, SEGMENT_SEALS, bytes) && fcntl_get_seals(fd).is_ok_and(writable)
-}
-
-/// Puts memory where a member has given pages back. False if there is none left now.
-pub(crate) fn fill_segment(fd: &Descriptor, bytes: u32) -> bool {
-    !is_sparse(fd, bytes) || fallocate(fd, FallocateFlags::empty(), 0, u64::from(bytes)).is_ok()
-}
-
-/// Whether `fd` is a memfd of ordinary pages with these seals and exactly this length. A seal can never be taken off again.
-///
-/// Huge pages are seldom, and come from a store of their own: a page that its owner gave back may find none left, and whoever
-/// touches it then gets SIGBUS. Files of a mounted tmpfs, whose size has a limit, cannot have these seals.
-pub(crate) fn holds(fd: &Descriptor, seals: SealFlags, bytes: u32) -> bool {
-    if !fstatfs(fd).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
-        return false;
-    }
-    let sealed = fcntl_get_seals(fd).is_ok_and(|have| have.contains(seals));
-    sealed && fstat(fd).is_ok_and(|stat| stat.st_size == i64::from(bytes))
-}
-
-/// Whether pages are missing, whose first access could fail for lack of memory.
-fn is_sparse(fd: &Descriptor, bytes: u32) -> bool {
-    !fstat(fd).is_ok_and(|stat| stat.st_blocks as u64 * 512 >= u64::from(bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HUGE_BYTES: u32 = 2 << 20;
-
-    fn sealed(flags: MemfdFlags, seals: SealFlags) -> Option<Descriptor> {
-        let fd = memfd_create("musubi-test", flags | MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).ok()?;
-        ftruncate(&fd, u64::from(HUGE_BYTES)).unwrap();
-        fcntl_add_seals(&fd, seals).unwrap();
-        Some(fd.into())
-    }
-
-    #[test]
-    fn huge_pages_are_no_memory_to_share() {
-        for seals in [SEALS, SEGMENT_SEALS] {
-            assert!(holds(&sealed(MemfdFlags::empty(), seals).unwrap(), seals, HUGE_BYTES));
-            match sealed(MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB, seals) {
-                Some(huge) => assert!(!holds(&huge, seals, HUGE_BYTES) && !is_segment(&huge, HUGE_BYTES)),
-                None => println!("SKIPPED: this kernel has no huge pages of 2 MiB"),
-            }
-        }
-    }
-
-    #[test]
-    fn a_segment_is_writable() {
-        assert!(is_segment(&sealed(MemfdFlags::empty(), SEGMENT_SEALS).unwrap(), HUGE_BYTES));
-        for more in [SealFlags::WRITE, SealFlags::FUTURE_WRITE] {
-            assert!(!is_segment(&sealed(MemfdFlags::empty(), SEGMENT_SEALS | more).unwrap(), HUGE_BYTES));
-        }
-    }
-
-    #[test]
-    fn a_segment_with_holes_is_filled() {
-        let segment = new_segment(HUGE_BYTES).unwrap();
-        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        fallocate(&segment, hole, 0, u64::from(HUGE_BYTES)).unwrap();
-        assert!(is_segment(&segment, HUGE_BYTES) && is_sparse(&segment, HUGE_BYTES));
-        assert!(fill_segment(&segment, HUGE_BYTES) && !is_sparse(&segment, HUGE_BYTES));
-    }
 }

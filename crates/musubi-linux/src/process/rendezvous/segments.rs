@@ -14,10 +14,10 @@ use musubi_core::layout::Part;
 
 use crate::os::descriptor::Descriptor;
 use crate::os::packet_socket::claim;
+use crate::os::sealed;
 use crate::process::rendezvous::membership::{SmemMember, TicketPeer, Tickets};
 use crate::process::rendezvous::message::Message;
 use crate::process::rendezvous::registry::{Registry, Shared};
-use crate::process::section::{fill_segment, is_segment, new_segment};
 
 impl Registry {
     /// Creates the memory of the channels that are ours to create and that nobody has handed on.
@@ -34,7 +34,7 @@ impl Registry {
                 member.right_to_create = claim(&shared.names.segment(member.number)).ok().flatten();
             }
             let Some(bytes) = member.right_to_create.is_some().then_some(member.bytes) else { continue };
-            if let Ok(memory) = new_segment(bytes) {
+            if let Ok(memory) = sealed::new_common("musubi-segment", bytes) {
                 self.adopt_segment(shared, index, Arc::new(memory), shared.me.epoch);
             }
         }
@@ -94,12 +94,12 @@ impl Registry {
         let Some(index) = self.segments.iter().position(|member| member.number == smem) else { return false };
         let member = &self.segments[index];
         let is_member = shared.plan.smems[usize::from(smem)].domains.contains(&domain);
-        if !is_member || generation == 0 || !is_segment(&memory, member.bytes) {
+        if !is_member || generation == 0 || !sealed::is_common(&memory, member.bytes) {
             return false;
         }
         // Who hands it on may not be the one who made holes in it.
         !member.prefers(shared.me.domain, domain, generation)
-            || !fill_segment(&memory, member.bytes)
+            || !sealed::fill(&memory, member.bytes)
             || self.adopt_segment(shared, index, Arc::new(memory), generation)
     }
 
