@@ -32,7 +32,7 @@ typedef unsigned int mca_timeout_t;
 #define MCA_TRUE 1
 #define MCA_FALSE 0
 #define MCA_NULL 0
-#define MCA_INFINITE (~0)
+#define MCA_INFINITE (~0u)
 
 /* Directions of parameters. */
 #ifndef MCA_IN

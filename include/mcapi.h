@@ -72,15 +72,15 @@ extern "C" {
 #define MCAPI_FALSE MCA_FALSE
 #define MCAPI_NULL MCA_NULL
 /* Any free port. */
-#define MCAPI_PORT_ANY (~0)
+#define MCAPI_PORT_ANY (~0u)
 /* Timeouts. */
-#define MCAPI_TIMEOUT_INFINITE (~0)
+#define MCAPI_TIMEOUT_INFINITE (~0u)
 #define MCAPI_INFINITE MCAPI_TIMEOUT_INFINITE
 #define MCAPI_TIMEOUT_IMMEDIATE 0
 /* What functions return that fail. */
-#define MCAPI_NODE_INVALID (~0)
-#define MCAPI_DOMAIN_INVALID (~0)
-#define MCAPI_RETURN_VALUE_INVALID (~0)
+#define MCAPI_NODE_INVALID (~0u)
+#define MCAPI_DOMAIN_INVALID (~0u)
+#define MCAPI_RETURN_VALUE_INVALID (~0u)
 /* The most urgent priority; greater numbers are less urgent, down to MCAPI_MIN_PRORITY. */
 #define MCAPI_MAX_PRORITY 0
 /* Bytes that hold the name of any status. */

@@ -25,12 +25,13 @@ const STANDARDS: [(&str, &str); 7] = [
     ("c++", "c++20"),
 ];
 
-/// Expressions of C and the values that the library gives them: facts 2.1 to 2.5, and the limits.
+/// Expressions of C and the values that the library gives them: facts 2.1 to 2.5, and the limits. All ones is unsigned, as
+/// what it is compared with, passed as and put into is.
 fn expected() -> Vec<(String, i128)> {
-    let text = "MCA_TRUE 1; MCA_FALSE 0; MCA_NULL 0; MCA_INFINITE -1; MCA_ORG_ID_PSI 0; MCA_ORG_ID_FSL 1;
-        MCA_ORG_ID_MGC 2; MCA_ORG_ID_TBA 3; MCAPI_TRUE 1; MCAPI_FALSE 0; MCAPI_NULL 0; MCAPI_PORT_ANY -1;
-        MCAPI_TIMEOUT_INFINITE -1; MCAPI_INFINITE -1; MCAPI_TIMEOUT_IMMEDIATE 0; MCAPI_NODE_INVALID -1;
-        MCAPI_DOMAIN_INVALID -1; MCAPI_RETURN_VALUE_INVALID -1; MCAPI_MAX_PRORITY 0; MCAPI_MAX_STATUS_MSG_LEN 32;
+    let text = "MCA_TRUE 1; MCA_FALSE 0; MCA_NULL 0; MCA_INFINITE 4294967295; MCA_ORG_ID_PSI 0; MCA_ORG_ID_FSL 1;
+        MCA_ORG_ID_MGC 2; MCA_ORG_ID_TBA 3; MCAPI_TRUE 1; MCAPI_FALSE 0; MCAPI_NULL 0; MCAPI_PORT_ANY 4294967295;
+        MCAPI_TIMEOUT_INFINITE 4294967295; MCAPI_INFINITE 4294967295; MCAPI_TIMEOUT_IMMEDIATE 0; MCAPI_NODE_INVALID 4294967295;
+        MCAPI_DOMAIN_INVALID 4294967295; MCAPI_RETURN_VALUE_INVALID 4294967295; MCAPI_MAX_PRORITY 0; MCAPI_MAX_STATUS_MSG_LEN 32;
         MCAPI_MAX_STATUS_SIZE 32; MCAPI_MAX_NUM_ENDP_ATTRS_MCA 64; MCAPI_MAX_NUM_ENDP_ATTRS_OTHER 32;
         mcapi_start_endp_attribute(0) 64; mcapi_end_endp_attribute(0) 96; mcapi_start_endp_attribute(1+1) 128;
         MCAPI_NODE_ATTR_TYPE 0; MCAPI_NODE_ATTR_END 1; MCAPI_NODE_ATTR_TYPE_REGULAR 0; MCAPI_NODE_ATTR_TYPE_END 1;
@@ -127,5 +128,41 @@ fn each_header_compiles_alone_and_with_all_others_as_c_and_as_cpp() {
             let status = command.arg(root().join("include")).arg(&path).status().unwrap();
             assert!(status.success(), "{standard}: {includes}");
         }
+    }
+}
+
+/// How the constants are used: compared with what functions give, passed, put into variables.
+const USES: &str = "#include <mcapi.h>
+mcapi_boolean_t uses(mcapi_endpoint_t endpoint, mcapi_request_t *request);
+mcapi_boolean_t uses(mcapi_endpoint_t endpoint, mcapi_request_t *request)
+{
+    mcapi_status_t status;
+    size_t size;
+    mcapi_timeout_t timeout = MCAPI_TIMEOUT_INFINITE;
+    mcapi_endp_attr_timeout_t longest = MCA_INFINITE;
+    mcapi_priority_t priority = MCAPI_MAX_PRORITY;
+    if (mcapi_node_id_get(&status) == MCAPI_NODE_INVALID || mcapi_domain_id_get(&status) == MCAPI_DOMAIN_INVALID)
+        return MCAPI_FALSE;
+    if (mcapi_msg_available(endpoint, &status) == MCAPI_RETURN_VALUE_INVALID || status != MCAPI_SUCCESS)
+        return MCAPI_FALSE;
+    if (timeout != MCAPI_INFINITE || longest == MCAPI_TIMEOUT_IMMEDIATE || priority > MCAPI_MIN_PRORITY)
+        return MCAPI_FALSE;
+    (void)mcapi_endpoint_create(MCAPI_PORT_ANY, &status);
+    if (mcapi_wait_any(1, &request, &size, MCAPI_TIMEOUT_INFINITE, &status) == MCAPI_RETURN_VALUE_INVALID)
+        return MCAPI_FALSE;
+    return mcapi_wait(request, &size, MCAPI_TIMEOUT_INFINITE, &status) == MCAPI_TRUE && size < MCAPI_MAX_MESSAGE_SIZE;
+}
+";
+
+#[test]
+fn constants_do_not_warn_where_signs_are_looked_at() {
+    let cpp = Command::new("c++").arg("--version").output().is_ok();
+    for (compiler, standard) in STANDARDS.into_iter().filter(|(compiler, _)| cpp || *compiler == "cc") {
+        let path = directory().join(if compiler == "cc" { "mcapi_uses.c" } else { "mcapi_uses.cpp" });
+        std::fs::write(&path, USES).unwrap();
+        let mut command = Command::new(compiler);
+        command.arg(format!("-std={standard}")).args(["-Wall", "-Wextra", "-Wsign-compare", "-Wconversion"]);
+        command.args(["-Wsign-conversion", "-Wno-long-long", "-Werror", "-c", "-o", "/dev/null", "-I"]);
+        assert!(command.arg(root().join("include")).arg(&path).status().unwrap().success(), "{standard}");
     }
 }
