@@ -153,7 +153,7 @@ export! {
     /// Receiver: takes the next message.
     fn mdcom_fifoch_dequeue(ch: u32, block: *mut u64) {
         given(block)?;
-        let (name, _) = fifo::with(ch, fifo::Channel::dequeue)?;
+        let (name, _) = fifo::with(ch, |channel| channel.dequeue())?;
         // SAFETY: the caller's promise.
         unsafe { put(block, name) };
         Ok(())
@@ -163,7 +163,7 @@ export! {
     fn mdcom_fifoch_dequeue_len(ch: u32, block: *mut u64, bytes: *mut usize) {
         given(block)?;
         given(bytes)?;
-        let (name, length) = fifo::with(ch, fifo::Channel::dequeue)?;
+        let (name, length) = fifo::with(ch, |channel| channel.dequeue())?;
         // SAFETY: the caller's promise.
         unsafe { put(block, name) };
         // SAFETY: the caller's promise.

@@ -6,7 +6,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use musubi::mdcom::metal::{Ends, Node, install};
+use musubi::mdcom::metal::{Ends, Inside, Node, install};
 use musubi::mdcom::status::Status;
 use musubi_core::mapped::{Participant, Pulse, Setup, StorageLine, storage_lines};
 use musubi_freertos::{CTasks, OnBoard, Task, TaskHost, on_ring, task};
@@ -51,11 +51,11 @@ fn main() -> ! {
 }
 
 /// Attaches for the C task; once, as the example never ends its attachment.
-fn attach() -> Result<&'static dyn Node, Status> {
+fn attach(inside: Inside<'_>) -> Result<&'static dyn Node, Status> {
     let memory = memory().ok_or(Status::Busy)?;
     let participant = Participant::attach(Setup::new(&PLAN, PARTICIPANT, &BOARD, memory, &STORAGE))?;
     keep(participant.pulse());
-    ENDS.put(participant);
+    ENDS.put(inside, participant)?;
     Ok(&ENDS)
 }
 

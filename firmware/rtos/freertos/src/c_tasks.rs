@@ -4,7 +4,7 @@
 //!
 //! How it works: the interface's monitor is [`crate::monitor`], which [`crate::TaskHost`] leaves while a task rests.
 
-use musubi::mdcom::metal::{Node, System};
+use musubi::mdcom::metal::{Inside, Node, System};
 use musubi::mdcom::status::Status;
 
 use crate::{Machine, monitor, sleepers, task};
@@ -14,12 +14,14 @@ pub struct CTasks {
     /// The machine whose clock the participant's board has.
     pub machine: &'static dyn Machine,
     /// Attaches as a new incarnation, for `mdcom_init`.
-    pub attach: fn() -> Result<&'static dyn Node, Status>,
+    pub attach: fn(Inside<'_>) -> Result<&'static dyn Node, Status>,
 }
 
-impl System for CTasks {
-    fn attach(&self) -> Result<&'static dyn Node, Status> {
-        (self.attach)()
+// SAFETY: the monitor is a mutex of the kernel, which orders what its holders do; `outside`, in which the boards rest, takes
+// it again before it returns. A task is its control block's address.
+unsafe impl System for CTasks {
+    fn attach(&self, inside: Inside<'_>) -> Result<&'static dyn Node, Status> {
+        (self.attach)(inside)
     }
 
     fn enter(&self) {

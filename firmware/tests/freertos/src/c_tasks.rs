@@ -4,7 +4,7 @@ use core::ffi::c_int;
 use core::fmt;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-use musubi::mdcom::metal::{Ends, Node, install};
+use musubi::mdcom::metal::{Ends, Inside, Node, install};
 use musubi::mdcom::status::Status;
 use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd};
 use musubi_freertos::{Task, task};
@@ -36,10 +36,10 @@ static ENDS: Ends<Member, 10, 1> = Ends::new(&PLAN);
 static PLACE: AtomicPtr<Place> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Attaches the Remote for the C tasks: for [`musubi_freertos::CTasks`] of an image.
-pub fn attach() -> Result<&'static dyn Node, Status> {
+pub fn attach(inside: Inside<'_>) -> Result<&'static dyn Node, Status> {
     // SAFETY: `run` stores a static's address before any C task runs.
     let place: &'static Place = unsafe { PLACE.load(Ordering::SeqCst).as_ref() }.ok_or(Status::Internal)?;
-    ENDS.put(Member::attach(place, plan::REMOTE)?);
+    ENDS.put(inside, Member::attach(place, plan::REMOTE)?)?;
     Ok(&ENDS)
 }
 

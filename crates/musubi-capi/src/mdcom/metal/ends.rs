@@ -2,7 +2,7 @@
 //!
 //! What you may rely on: an end is opened once an attachment and stays at its place until [`Node::close`].
 //!
-//! How it works: cells that are filled inside the monitor, so by one task at a time.
+//! How it works: cells that are filled and read with a proof of being inside the monitor, so by one task at a time.
 
 use core::cell::UnsafeCell;
 
@@ -10,7 +10,7 @@ use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd, Share
 use musubi_core::mapped::{self, Host};
 use musubi_core::plan::Plan;
 
-use super::Node;
+use super::{Inside, Node};
 use crate::mdcom::status::Status;
 
 /// An SMEM channel whose memory has an address.
@@ -34,8 +34,16 @@ pub struct Ends<A: Attachment, const FIFOS: usize, const SMEMS: usize> {
     plan: &'static Plan<'static>,
 }
 
-// SAFETY: every access is inside the monitor, as `Node` says, and the ends are used there only.
-unsafe impl<A: Attachment, const FIFOS: usize, const SMEMS: usize> Sync for Ends<A, FIFOS, SMEMS> {}
+// SAFETY: every access to a cell needs an `Inside`, which one task at a time has; what is in the cells may go from task to
+// task, as the bounds say; and the callers of `Node`'s functions have promised to use the ends inside only.
+unsafe impl<A, const FIFOS: usize, const SMEMS: usize> Sync for Ends<A, FIFOS, SMEMS>
+where
+    A: Attachment + Send,
+    A::Sending: Send,
+    A::Receiving: Send,
+    A::Segment: Send,
+{
+}
 
 impl<A: Attachment, const FIFOS: usize, const SMEMS: usize> Ends<A, FIFOS, SMEMS> {
     /// Memory in which nothing is attached, for this plan.
@@ -49,14 +57,22 @@ impl<A: Attachment, const FIFOS: usize, const SMEMS: usize> Ends<A, FIFOS, SMEMS
         }
     }
 
-    /// Takes an attachment in. Inside the monitor, and only while there is none.
-    pub fn put(&self, attachment: A) {
-        // SAFETY: inside the monitor, so nobody else has the cell; what is replaced is `None`.
+    /// Takes an attachment in.
+    ///
+    /// # Errors
+    /// [`Status::Already`] if there is one, which stays.
+    pub fn put(&self, inside: Inside<'_>, attachment: A) -> Result<(), Status> {
+        if self.attachment(inside).is_ok() {
+            return Err(Status::Already);
+        }
+        // SAFETY: inside the monitor, so nobody else has the cell; what is replaced is `None`, so there is no reference.
         unsafe { *self.attachment.get() = Some(attachment) };
+        Ok(())
     }
 
-    fn attachment(&self) -> Result<&A, Status> {
-        // SAFETY: inside the monitor, and it is written in `put` and `close` only, when nobody has a reference.
+    fn attachment<'m>(&'m self, _: Inside<'m>) -> Result<&'m A, Status> {
+        // SAFETY: inside the monitor, so nobody writes. Later `put` writes over `None` only, and who calls `close` has
+        // promised that nobody uses what was given.
         let attachment = unsafe { &*self.attachment.get() };
         attachment.as_ref().ok_or(Status::NotInit)
     }
@@ -87,38 +103,38 @@ where
     A::Segment: Addressed,
     Status: From<A::Error>,
 {
-    fn plan(&self) -> &Plan<'static> {
+    fn plan(&self) -> &'static Plan<'static> {
         self.plan
     }
 
-    fn domain(&self) -> u16 {
-        self.attachment().map_or(u16::MAX, A::domain)
+    fn domain(&self, inside: Inside<'_>) -> u16 {
+        self.attachment(inside).map_or(u16::MAX, A::domain)
     }
 
-    fn now_ns(&self) -> u64 {
-        self.attachment().map_or(0, A::now_ns)
+    fn now_ns(&self, inside: Inside<'_>) -> u64 {
+        self.attachment(inside).map_or(0, A::now_ns)
     }
 
-    fn attached(&self, domain: u16) -> u16 {
-        self.attachment().map_or(0, |attachment| attachment.attached(domain))
+    fn attached(&self, inside: Inside<'_>, domain: u16) -> u16 {
+        self.attachment(inside).map_or(0, |attachment| attachment.attached(domain))
     }
 
-    fn sending(&'static self, fifo: u16) -> Result<&'static dyn SendingEnd, Status> {
-        let attachment = self.attachment()?;
+    unsafe fn sending(&'static self, inside: Inside<'_>, fifo: u16) -> Result<&'static dyn SendingEnd, Status> {
+        let attachment = self.attachment(inside)?;
         // SAFETY: inside the monitor; written again by `close` only.
         let end = unsafe { opened(&self.sending, fifo, || Ok(attachment.open_sending(fifo)?)) }?;
         Ok(end)
     }
 
-    fn receiving(&'static self, fifo: u16) -> Result<&'static dyn ReceivingEnd, Status> {
-        let attachment = self.attachment()?;
+    unsafe fn receiving(&'static self, inside: Inside<'_>, fifo: u16) -> Result<&'static dyn ReceivingEnd, Status> {
+        let attachment = self.attachment(inside)?;
         // SAFETY: as above.
         let end = unsafe { opened(&self.receiving, fifo, || Ok(attachment.open_receiving(fifo)?)) }?;
         Ok(end)
     }
 
-    fn segment(&'static self, smem: u16) -> Result<&'static dyn Addressed, Status> {
-        let attachment = self.attachment()?;
+    unsafe fn segment(&'static self, inside: Inside<'_>, smem: u16) -> Result<&'static dyn Addressed, Status> {
+        let attachment = self.attachment(inside)?;
         let open = || match attachment.open_segment(smem, Deadline::Poll).map_err(Status::from) {
             Err(Status::Timeout) => Err(Status::NotReady),
             done => done,
@@ -128,7 +144,7 @@ where
         Ok(segment)
     }
 
-    unsafe fn close(&self) {
+    unsafe fn close(&self, _: Inside<'_>) {
         for cell in &self.sending {
             // SAFETY: the caller's promise: nobody has a reference.
             unsafe { *cell.get() = None };

@@ -62,7 +62,7 @@ static NOTES: Notes = Notes { last: [const { Cell::new((0, c"")) }; TASKS_MAX], 
 /// Notes a failure for [`last_error`] and gives its code.
 pub(crate) fn note(failure: Failure) -> Status {
     let text = failure.text.unwrap_or_else(|| text_of(failure.status as i32));
-    session::inside(|task| {
+    session::inside(|_, task| {
         let known = NOTES.last.iter().find(|note| note.get().0 == task);
         let note = known.unwrap_or_else(|| {
             let next = NOTES.next.get();
@@ -77,7 +77,7 @@ pub(crate) fn note(failure: Failure) -> Status {
 /// The text of this task's last failure.
 pub(crate) fn last_error() -> *const c_char {
     let mut text = c"";
-    session::inside(|task| {
+    session::inside(|_, task| {
         if let Some(note) = NOTES.last.iter().find(|note| note.get().0 == task) {
             text = note.get().1;
         }

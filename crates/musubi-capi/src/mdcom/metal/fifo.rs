@@ -14,9 +14,10 @@ use musubi_core::Error;
 use musubi_core::channel::{Deadline, ReceivingEnd, SendingEnd};
 use musubi_core::plan::FilterRule;
 
+use super::entered::Entered;
 use super::failure::Failure;
 use super::held::{Held, Table};
-use super::{CHANNELS_MAX, Node, session};
+use super::{CHANNELS_MAX, Inside, session};
 use crate::mdcom::abi::Usage;
 use crate::mdcom::status::Status;
 
@@ -34,14 +35,15 @@ static DESK: Desk =
     Desk { held: UnsafeCell::new(Table::new()), waited_for: [const { Cell::new(false) }; CHANNELS_MAX] };
 
 /// Calls `by` with the table of blocks. It must not rest.
-fn table<R>(by: impl FnOnce(&mut Table) -> R) -> R {
-    // SAFETY: inside the monitor, and `by` neither leaves it nor calls this function.
+fn table<R>(_: Inside<'_>, by: impl FnOnce(&mut Table) -> R) -> R {
+    // SAFETY: inside the monitor, which every `by` of this file neither leaves nor calls this function from.
     by(unsafe { &mut *DESK.held.get() })
 }
 
 /// An open channel.
 #[derive(Clone, Copy)]
-pub(crate) struct Channel {
+pub(crate) struct Channel<'m> {
+    inside: Inside<'m>,
     number: u16,
     block_bytes: u32,
     /// The filter of the description.
@@ -63,11 +65,11 @@ pub(crate) struct Memory {
 }
 
 /// Calls `by` with the channel, which is opened if it is not.
-pub(crate) fn with<R>(ch: u32, by: impl FnOnce(&Channel) -> Result<R, Failure>) -> Result<R, Failure> {
+pub(crate) fn with<R>(ch: u32, by: impl FnOnce(&Channel<'_>) -> Result<R, Failure>) -> Result<R, Failure> {
     session::with(|node| by(&open(node, ch)?))
 }
 
-fn open(node: &'static dyn Node, ch: u32) -> Result<Channel, Failure> {
+fn open<'m>(node: Entered<'m>, ch: u32) -> Result<Channel<'m>, Failure> {
     let number = u16::try_from(ch).map_err(|_| Status::Channel)?;
     let fifo = node.plan().fifos.get(usize::from(number)).ok_or(Status::Channel)?;
     if usize::from(number) >= CHANNELS_MAX {
@@ -78,12 +80,12 @@ fn open(node: &'static dyn Node, ch: u32) -> Result<Channel, Failure> {
         domain if domain == fifo.to => End::Receiving(node.receiving(number)?),
         _ => return Err(Status::Channel.into()),
     };
-    Ok(Channel { number, block_bytes: fifo.block_bytes, filter: fifo.filter, end })
+    Ok(Channel { inside: node.inside(), number, block_bytes: fifo.block_bytes, filter: fifo.filter, end })
 }
 
 /// `mdcom_fifoch_alloc`.
 pub(crate) fn allocate(ch: u32, timeout_ns: u64) -> Result<u64, Failure> {
-    until(ch, timeout_ns, Channel::allocate)
+    until(ch, timeout_ns, |channel, deadline| channel.allocate(deadline))
 }
 
 /// `mdcom_fifoch_wait`.
@@ -101,7 +103,7 @@ pub(crate) fn wait(ch: u32, timeout_ns: u64) -> Result<(), Failure> {
 fn until<R>(
     ch: u32,
     timeout_ns: u64,
-    attempt: impl Fn(&Channel, Deadline) -> Result<R, Failure>,
+    attempt: impl Fn(&Channel<'_>, Deadline) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     session::with_rest(|node| {
         let channel = open(node, ch)?;
@@ -123,17 +125,17 @@ fn until<R>(
 }
 
 /// Forgets every block: their memory is about to be given up with the attachment.
-pub(super) fn forget_all() {
-    table(|table| *table = Table::new());
+pub(super) fn forget_all(node: Entered<'_>) {
+    table(node.inside(), |table| *table = Table::new());
 }
 
-impl Channel {
+impl Channel<'_> {
     /// One slice of a wait: in the end, or beside it if another task waits there.
     fn attempt_once<R>(
         &self,
-        node: &'static dyn Node,
+        node: Entered<'_>,
         deadline_ns: u64,
-        attempt: &impl Fn(&Channel, Deadline) -> Result<R, Failure>,
+        attempt: &impl Fn(&Channel<'_>, Deadline) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         let turn = &DESK.waited_for[usize::from(self.number)];
         if turn.get() {
@@ -167,7 +169,7 @@ impl Channel {
         let end = self.sending()?;
         let loan = end.allocate(deadline)?;
         // The table is asked now, as other tasks used it while this one rested.
-        table(|table| table.put(self.number, Held::Loan(loan))).map_err(|held| self.no_room(held))
+        table(self.inside, |table| table.put(self.number, Held::Loan(loan))).map_err(|held| self.no_room(held))
     }
 
     /// Gives a block back that finds no place in the table.
@@ -187,7 +189,7 @@ impl Channel {
 
     /// Gives a block back at either side.
     pub(crate) fn free(&self, name: u64) -> Result<(), Failure> {
-        let held = table(|table| table.take(self.number, name)).ok_or(Status::Block)?;
+        let held = table(self.inside, |table| table.take(self.number, name)).ok_or(Status::Block)?;
         self.give_back(held);
         if matches!(self.end, End::Sending(_)) {
             // A task of this image may wait for just this block; the receiver does not tell it.
@@ -198,7 +200,7 @@ impl Channel {
 
     /// Where the block of this name is.
     pub(crate) fn held(&self, name: u64) -> Result<Memory, Failure> {
-        let memory = table(|table| table.memory(self.number, name));
+        let memory = table(self.inside, |table| table.memory(self.number, name));
         let (address, bytes) = memory.ok_or(Status::Block)?;
         Ok(Memory { address, bytes })
     }
@@ -208,9 +210,9 @@ impl Channel {
         let end = self.sending()?;
         let memory = self.held(name)?;
         let bytes = bytes.map_or(Ok(memory.bytes), |bytes| u32::try_from(bytes).map_err(|_| Error::TooLong))?;
-        match table(|table| table.take(self.number, name)) {
+        match table(self.inside, |table| table.take(self.number, name)) {
             Some(Held::Loan(loan)) => end.enqueue(loan, bytes).map_err(|(error, loan)| {
-                table(|table| table.put_back(name, Held::Loan(loan)));
+                table(self.inside, |table| table.put_back(name, Held::Loan(loan)));
                 error.into()
             }),
             _ => Err(Status::Internal.into()),
@@ -220,12 +222,12 @@ impl Channel {
     /// The next message's block and bytes.
     pub(crate) fn dequeue(&self) -> Result<(u64, u32), Failure> {
         let end = self.receiving()?;
-        if !table(|table| table.has_room()) {
+        if !table(self.inside, |table| table.has_room()) {
             return Err(Failure::saying(Status::System, c"C tasks have too many blocks in hand"));
         }
         let received = end.dequeue()?;
         let bytes = received.len();
-        let name = table(|table| table.put(self.number, Held::Received(received)));
+        let name = table(self.inside, |table| table.put(self.number, Held::Received(received)));
         Ok((name.map_err(|held| self.no_room(held))?, bytes))
     }
 
@@ -246,7 +248,7 @@ impl Channel {
 
     /// `mdcom_fifoch_init`.
     pub(crate) fn reset(&self) {
-        while let Some(held) = table(|table| table.take_any(self.number)) {
+        while let Some(held) = table(self.inside, |table| table.take_any(self.number)) {
             self.give_back(held);
         }
         match self.end {

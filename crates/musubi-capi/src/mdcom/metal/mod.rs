@@ -11,6 +11,7 @@
 //! What it does not do: fork, descriptors, several instances.
 
 mod ends;
+mod entered;
 pub(crate) mod failure;
 pub(crate) mod fifo;
 mod held;
@@ -20,7 +21,7 @@ mod system;
 
 pub use ends::{Addressed, Ends};
 pub use session::install;
-pub use system::{Node, System};
+pub use system::{Inside, Node, System};
 
 use failure::Failure;
 
@@ -38,7 +39,7 @@ const SLICE_NS: u64 = 50_000_000;
 /// `mdcom_term`.
 pub(crate) fn term() -> Result<(), Failure> {
     session::end(|node| {
-        fifo::forget_all();
+        fifo::forget_all(node);
         smem::forget_all(node);
     })
 }

@@ -11,8 +11,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use musubi_core::channel::Deadline;
 use musubi_core::plan::{Plan, Role};
 
+use super::entered::Entered;
 use super::failure::Failure;
-use super::{Node, SLICE_NS, System};
+use super::{Inside, Node, SLICE_NS, System};
 use crate::mdcom::abi::{FOREVER, Wanted};
 use crate::mdcom::status::Status;
 
@@ -52,11 +53,13 @@ unsafe impl Sync for Installed {}
 
 static INSTALLED: Installed = Installed(UnsafeCell::new(None));
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+/// Somebody installs or has installed.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Tells the C interface what it runs on. Called once by the image, before any C task runs.
 pub fn install(system: &'static dyn System) {
-    assert!(!IS_INSTALLED.load(Ordering::Relaxed), "a system is installed once");
-    // SAFETY: nobody reads before `IS_INSTALLED` is stored, and the caller installs before there are other tasks.
+    assert!(!IS_TAKEN.swap(true, Ordering::Relaxed), "a system is installed once");
+    // SAFETY: nobody reads before `IS_INSTALLED` is stored, and whoever comes second does not come here.
     unsafe { *INSTALLED.0.get() = Some(system) };
     IS_INSTALLED.store(true, Ordering::Release);
 }
@@ -71,22 +74,25 @@ pub(super) fn system() -> Option<&'static dyn System> {
 }
 
 /// Calls `by` with the calling task, inside the monitor; does nothing without a system. Not from inside.
-pub(super) fn inside<R>(by: impl FnOnce(usize) -> R) -> Option<R> {
+pub(super) fn inside<R>(by: impl FnOnce(Inside<'_>, usize) -> R) -> Option<R> {
     let system = system()?;
     system.enter();
-    let result = by(system.task());
+    // SAFETY: `System` says that this task is inside now, and `by`, whose proof cannot outlive it, leaves only in calls that
+    // return inside.
+    let proof = unsafe { Inside::new() };
+    let result = by(proof, system.task());
     system.leave();
     Some(result)
 }
 
 /// Calls `by` with the node, inside the monitor.
-pub(super) fn with<R>(by: impl FnOnce(&'static dyn Node) -> Result<R, Failure>) -> Result<R, Failure> {
-    let result = inside(|_| by(check()?));
+pub(super) fn with<R>(by: impl FnOnce(Entered<'_>) -> Result<R, Failure>) -> Result<R, Failure> {
+    let result = inside(|proof, _| by(Entered::new(check()?, proof)));
     result.unwrap_or_else(|| Err(Status::NotInit.into()))
 }
 
 /// The same for a call that may rest, in slices of [`SLICE_NS`] after each of which it calls [`check`].
-pub(super) fn with_rest<R>(by: impl FnOnce(&'static dyn Node) -> Result<R, Failure>) -> Result<R, Failure> {
+pub(super) fn with_rest<R>(by: impl FnOnce(Entered<'_>) -> Result<R, Failure>) -> Result<R, Failure> {
     with(|node| {
         SESSION.resting.set(SESSION.resting.get() + 1);
         let result = by(node);
@@ -105,7 +111,7 @@ pub(super) fn check() -> Result<&'static dyn Node, Failure> {
 }
 
 /// Leaves the monitor until about this instant. Only inside it.
-pub(super) fn look_later(node: &dyn Node, deadline_ns: u64) {
+pub(super) fn look_later(node: Entered<'_>, deadline_ns: u64) {
     if let Some(system) = system() {
         let at_ns = node.now_ns().saturating_add(LOOK_NS).min(deadline_ns);
         system.leave();
@@ -115,12 +121,12 @@ pub(super) fn look_later(node: &dyn Node, deadline_ns: u64) {
 }
 
 /// When a timeout ends that begins now; `u64::MAX`: never.
-pub(super) fn deadline_ns(node: &dyn Node, timeout_ns: u64) -> u64 {
+pub(super) fn deadline_ns(node: Entered<'_>, timeout_ns: u64) -> u64 {
     if timeout_ns == FOREVER { u64::MAX } else { node.now_ns().saturating_add(timeout_ns) }
 }
 
 /// The end of the next slice of a wait.
-pub(super) fn slice(node: &dyn Node, deadline_ns: u64) -> Deadline {
+pub(super) fn slice(node: Entered<'_>, deadline_ns: u64) -> Deadline {
     Deadline::At(node.now_ns().saturating_add(SLICE_NS).min(deadline_ns))
 }
 
@@ -147,19 +153,16 @@ pub(crate) fn init(wanted: Wanted<'_>) -> Result<(), Failure> {
         return Err(Failure::saying(Status::Argument, c"an image is one instance: config.instance must be NULL"));
     }
     let system = system().ok_or_else(|| Failure::saying(Status::System, c"the image has installed no system"))?;
-    system.enter();
-    let result = begin(system, wanted);
-    system.leave();
-    result
+    inside(|proof, _| begin(system, wanted, proof)).unwrap_or_else(|| Err(Status::Internal.into()))
 }
 
-fn begin(system: &'static dyn System, wanted: Wanted<'_>) -> Result<(), Failure> {
+fn begin(system: &'static dyn System, wanted: Wanted<'_>, inside: Inside<'_>) -> Result<(), Failure> {
     if !matches!(SESSION.phase.get(), Phase::Never | Phase::Ended) {
         return Err(Status::Already.into());
     }
     SESSION.phase.set(Phase::Beginning);
     SESSION.give_up.set(false);
-    match attach(system, wanted) {
+    match attach(system, wanted, inside) {
         Ok(node) => {
             SESSION.node.set(Some(node));
             SESSION.phase.set(Phase::Up);
@@ -172,22 +175,23 @@ fn begin(system: &'static dyn System, wanted: Wanted<'_>) -> Result<(), Failure>
     }
 }
 
-fn attach(system: &'static dyn System, wanted: Wanted<'_>) -> Result<&'static dyn Node, Failure> {
-    let node = system.attach()?;
-    let ready = fits(node, wanted).and_then(|role| match role {
-        Role::Remote if wanted.timeout_ns != 0 => wait_for_master(node, wanted.timeout_ns),
+fn attach(system: &'static dyn System, wanted: Wanted<'_>, inside: Inside<'_>) -> Result<&'static dyn Node, Failure> {
+    let node = system.attach(inside)?;
+    let entered = Entered::new(node, inside);
+    let ready = fits(entered, wanted).and_then(|role| match role {
+        Role::Remote if wanted.timeout_ns != 0 => wait_for_master(entered, wanted.timeout_ns),
         _ => Ok(()),
     });
     if let Err(failure) = ready {
         // SAFETY: no call has had the node yet.
-        unsafe { node.close() };
+        unsafe { node.close(inside) };
         return Err(failure);
     }
     Ok(node)
 }
 
 /// Whether what the program expects is what the image has; gives the domain's role.
-fn fits(node: &dyn Node, wanted: Wanted<'_>) -> Result<Role, Failure> {
+fn fits(node: Entered<'_>, wanted: Wanted<'_>) -> Result<Role, Failure> {
     let plan = node.plan();
     if wanted.plan_hash != 0 && wanted.plan_hash != plan.hash {
         return Err(Failure::saying(Status::Plan, c"the header and the image are of different plans"));
@@ -202,7 +206,7 @@ fn fits(node: &dyn Node, wanted: Wanted<'_>) -> Result<Role, Failure> {
     Ok(domain.role)
 }
 
-fn wait_for_master(node: &dyn Node, timeout_ns: u64) -> Result<(), Failure> {
+fn wait_for_master(node: Entered<'_>, timeout_ns: u64) -> Result<(), Failure> {
     let master = node.plan().domains.iter().position(|domain| domain.role == Role::Master);
     let master = master.and_then(|number| u16::try_from(number).ok()).ok_or(Status::Internal)?;
     let deadline_ns = deadline_ns(node, timeout_ns);
@@ -219,11 +223,11 @@ fn wait_for_master(node: &dyn Node, timeout_ns: u64) -> Result<(), Failure> {
 }
 
 /// Ends the attachment; `forget` forgets blocks and locks, when no call rests.
-pub(super) fn end(forget: impl FnOnce(&'static dyn Node)) -> Result<(), Failure> {
+pub(super) fn end(forget: impl FnOnce(Entered<'_>)) -> Result<(), Failure> {
     let Some(system) = system() else { return Err(Status::NotInit.into()) };
-    inside(|_| match check() {
+    inside(|proof, _| match check() {
         Ok(node) => {
-            close(system, node, forget);
+            close(system, node, proof, forget);
             Ok(())
         }
         Err(_) if SESSION.phase.get() == Phase::Beginning => {
@@ -236,15 +240,16 @@ pub(super) fn end(forget: impl FnOnce(&'static dyn Node)) -> Result<(), Failure>
 }
 
 /// Ends the attachment; every call that rests comes back within [`SLICE_NS`].
-fn close(system: &dyn System, node: &'static dyn Node, forget: impl FnOnce(&'static dyn Node)) {
+fn close(system: &dyn System, node: &'static dyn Node, inside: Inside<'_>, forget: impl FnOnce(Entered<'_>)) {
+    let entered = Entered::new(node, inside);
     SESSION.phase.set(Phase::Ending);
     system.wake();
     while SESSION.resting.get() != 0 {
-        look_later(node, u64::MAX);
+        look_later(entered, u64::MAX);
     }
-    forget(node);
+    forget(entered);
     SESSION.node.set(None);
     // SAFETY: no call rests, none can begin, and the blocks are forgotten.
-    unsafe { node.close() };
+    unsafe { node.close(inside) };
     SESSION.phase.set(Phase::Ended);
 }

@@ -9,9 +9,10 @@ use core::cell::Cell;
 
 use musubi_core::channel::Deadline;
 
+use super::entered::Entered;
 use super::failure::Failure;
 use super::fifo::Memory;
-use super::{Addressed, Node, SEGMENTS_MAX, session};
+use super::{Addressed, SEGMENTS_MAX, session};
 use crate::mdcom::status::Status;
 
 /// Who has a channel's lock. Used inside the monitor only.
@@ -27,7 +28,7 @@ unsafe impl Sync for Desk {}
 
 static DESKS: [Desk; SEGMENTS_MAX] = [const { Desk { task: Cell::new(0), holds: Cell::new(false) } }; SEGMENTS_MAX];
 
-fn open(node: &'static dyn Node, ch: u32) -> Result<(&'static Desk, &'static dyn Addressed), Failure> {
+fn open(node: Entered<'_>, ch: u32) -> Result<(&'static Desk, &'static dyn Addressed), Failure> {
     let number = u16::try_from(ch).map_err(|_| Status::Channel)?;
     let smem = node.plan().smems.get(usize::from(number)).ok_or(Status::Channel)?;
     if !smem.domains.contains(&node.domain()) {
@@ -45,7 +46,7 @@ fn me() -> Result<usize, Failure> {
 }
 
 /// Gives every lock back: the attachment ends.
-pub(super) fn forget_all(node: &'static dyn Node) {
+pub(super) fn forget_all(node: Entered<'_>) {
     for (number, desk) in (0..).zip(&DESKS) {
         if desk.holds.replace(false)
             && let Ok((_, segment)) = open(node, number)
@@ -99,7 +100,7 @@ pub(crate) fn lock_until(ch: u32, timeout_ns: u64) -> Result<(), Failure> {
 }
 
 /// Until no task of the image has the lock.
-fn wait_behind(node: &'static dyn Node, desk: &Desk, me: usize, deadline_ns: u64) -> Result<(), Failure> {
+fn wait_behind(node: Entered<'_>, desk: &Desk, me: usize, deadline_ns: u64) -> Result<(), Failure> {
     while desk.task.get() != 0 {
         if desk.task.get() == me {
             return Err(Status::Locked.into());
@@ -114,7 +115,7 @@ fn wait_behind(node: &'static dyn Node, desk: &Desk, me: usize, deadline_ns: u64
 }
 
 /// The lock between participants. A slice that ends gives up the turn among them, so slices are long.
-fn lock_in_slices(node: &'static dyn Node, segment: &dyn Addressed, deadline_ns: u64) -> Result<(), Failure> {
+fn lock_in_slices(node: Entered<'_>, segment: &dyn Addressed, deadline_ns: u64) -> Result<(), Failure> {
     loop {
         let end = match session::slice(node, deadline_ns) {
             Deadline::At(at_ns) => at_ns,

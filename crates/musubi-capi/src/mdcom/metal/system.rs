@@ -2,19 +2,39 @@
 //!
 //! What you may rely on: these are all the calls that leave this crate on bare metal, besides those of the ends.
 
+use core::marker::PhantomData;
+
 use musubi_core::channel::{ReceivingEnd, SendingEnd};
 use musubi_core::plan::Plan;
 
 use super::Addressed;
 use crate::mdcom::status::Status;
 
+/// Proof that the task that has it is inside the monitor. It leaves only in calls that return inside, so the proof holds
+/// for whoever can use it.
+#[derive(Clone, Copy, Debug)]
+pub struct Inside<'m>(PhantomData<&'m *mut ()>);
+
+impl Inside<'_> {
+    /// # Safety
+    /// The calling task is inside the monitor of the installed system, and whenever it uses the result.
+    pub(super) const unsafe fn new() -> Self {
+        Inside(PhantomData)
+    }
+}
+
 /// The image's scheduler, for C tasks. All functions are called from tasks.
-pub trait System: Sync {
+///
+/// # Safety
+/// After [`System::enter`], and until it calls [`System::leave`] or rests in its port's board, a task is the only one that
+/// has come out of [`System::enter`] so, and sees what the others wrote there. Resting ends inside. [`System::task`] is
+/// different for tasks that live at the same time.
+pub unsafe trait System: Sync {
     /// Attaches as a new incarnation; called by `mdcom_init`.
     ///
     /// # Errors
     /// Why that cannot be now.
-    fn attach(&self) -> Result<&'static dyn Node, Status>;
+    fn attach(&self, inside: Inside<'_>) -> Result<&'static dyn Node, Status>;
     /// Enters the monitor, waiting for the task that is inside. The port's board leaves it while a task rests in it.
     fn enter(&self);
     /// Leaves the monitor.
@@ -28,35 +48,42 @@ pub trait System: Sync {
 }
 
 /// A participant and its ends.
-///
-/// Every function is called inside the monitor.
 pub trait Node {
     /// The plan that is compiled in.
-    fn plan(&self) -> &Plan<'static>;
+    fn plan(&self) -> &'static Plan<'static>;
     /// Number of our domain.
-    fn domain(&self) -> u16;
+    fn domain(&self, inside: Inside<'_>) -> u16;
     /// Nanoseconds of the port's clock.
-    fn now_ns(&self) -> u64;
+    fn now_ns(&self, inside: Inside<'_>) -> u64;
     /// How many participants of a domain are attached.
-    fn attached(&self, domain: u16) -> u16;
+    fn attached(&self, inside: Inside<'_>, domain: u16) -> u16;
     /// The sending end of a channel, opened by the first call.
     ///
     /// # Errors
     /// The port's, or that there is no room.
-    fn sending(&'static self, fifo: u16) -> Result<&'static dyn SendingEnd, Status>;
+    ///
+    /// # Safety
+    /// The end is used inside the monitor only, and no more once the node is closed.
+    unsafe fn sending(&'static self, inside: Inside<'_>, fifo: u16) -> Result<&'static dyn SendingEnd, Status>;
     /// The receiving end of a channel, likewise.
     ///
     /// # Errors
     /// The port's, or that there is no room.
-    fn receiving(&'static self, fifo: u16) -> Result<&'static dyn ReceivingEnd, Status>;
+    ///
+    /// # Safety
+    /// As [`Node::sending`].
+    unsafe fn receiving(&'static self, inside: Inside<'_>, fifo: u16) -> Result<&'static dyn ReceivingEnd, Status>;
     /// An SMEM channel, likewise; [`Status::NotReady`] until a member has made its memory.
     ///
     /// # Errors
     /// The port's, or that there is no room.
-    fn segment(&'static self, smem: u16) -> Result<&'static dyn Addressed, Status>;
+    ///
+    /// # Safety
+    /// As [`Node::sending`].
+    unsafe fn segment(&'static self, inside: Inside<'_>, smem: u16) -> Result<&'static dyn Addressed, Status>;
     /// Closes the ends and leaves the system.
     ///
     /// # Safety
     /// Nobody uses an end or a block of one any more.
-    unsafe fn close(&self);
+    unsafe fn close(&self, inside: Inside<'_>);
 }
