@@ -12,7 +12,9 @@
 //! seconds_max = 20
 //! ```
 //!
-//! A run passes if every program ends with success in time. An example that no run names is a failure.
+//! A run passes if every program ends with success in time. An example that no run names is a failure. Runs of programs
+//! in C only are repeated with programs that were linked with `-static`. What is installed is looked at too: the static
+//! library's names, and the symbols apart.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,10 +25,12 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
 use crate::runner::{CHECKED, Context, Verdict};
-use crate::{install, packages};
+use crate::{install, libraries, packages};
 
 /// Time between the starts of two programs of a run, so that their order is the one that is meant.
 const START_GAP: Duration = Duration::from_millis(200);
+/// What the name of a program that was linked with `-static` ends with.
+const STATIC: &str = "-static";
 /// How often a running program is looked at.
 const LOOK_PERIOD: Duration = Duration::from_millis(10);
 
@@ -65,6 +69,7 @@ pub fn step(context: &Context) -> Result<Verdict> {
     let programs = context.target.join("examples");
     std::fs::create_dir_all(&programs)?;
     let mut verdict = forgotten(&sources, &runs);
+    verdict.add(installed_as_said(context, &prefix)?);
     for source in &sources {
         verdict.add(compile(context, source, &runs, &prefix, &programs)?);
     }
@@ -115,15 +120,42 @@ fn compile(context: &Context, source: &Path, runs: &Runs, prefix: &Path, program
     let mut generate = Command::new(prefix.join("bin/musubi"));
     generate.arg("generate").arg(context.root.join("examples").join(&run.system)).arg("--out").arg(&generated);
     context.must(&mut generate)?;
-    let mut ask = Command::new("pkg-config");
-    ask.args(["--cflags", "--libs", "musubi"]).env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
-    let flags = context.must(&mut ask)?;
-    let mut cc = Command::new("cc");
-    cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-I"]).arg(generated).arg(source);
-    cc.arg("-o").arg(programs.join(&stem)).args(flags.split_whitespace()).arg("-pthread");
-    cc.arg(format!("-Wl,-rpath,{}", prefix.join("lib").display()));
-    let output = context.run(&mut cc)?;
-    Ok(if output.status.success() { Verdict::passed() } else { Verdict::failed(format!("{stem}.c does not compile")) })
+    let mut verdict = Verdict::default();
+    for (way, suffix) in [(None, ""), (Some("-static"), STATIC)] {
+        let mut ask = Command::new("pkg-config");
+        ask.args(way.map(|_| "--static")).args(["--cflags", "--libs", "musubi"]);
+        let flags = context.must(ask.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")))?;
+        let mut cc = Command::new("cc");
+        cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-I"]).arg(&generated).arg(source).args(way);
+        cc.arg("-o").arg(programs.join(format!("{stem}{suffix}"))).args(flags.split_whitespace()).arg("-pthread");
+        cc.arg(format!("-Wl,-rpath,{}", prefix.join("lib").display()));
+        let output = context.run(&mut cc)?;
+        verdict.add(match output.status.success() {
+            true => Verdict::passed(),
+            false => Verdict::failed(format!("{stem}.c does not compile {}", way.unwrap_or_default())),
+        });
+    }
+    Ok(verdict)
+}
+
+/// Whether the static library offers the headers' names only, and symbols lie apart.
+fn installed_as_said(context: &Context, prefix: &Path) -> Result<Verdict> {
+    let mut verdict = Verdict::default();
+    let strange = libraries::strange_names(context, &prefix.join("lib/libmusubi.a"))?;
+    verdict.add(match strange.is_empty() {
+        true => Verdict::passed(),
+        false => Verdict::failed(format!("the static library offers what no header has: {strange:?}")),
+    });
+    for file in [prefix.join("lib/libmusubi.so"), prefix.join("bin/musubi")] {
+        let file = file.canonicalize()?;
+        let sections = context.must(Command::new("readelf").args(["-SW"]).arg(&file))?;
+        let apart = sections.contains(".gnu_debuglink") && !sections.contains(".debug_info");
+        verdict.add(match apart && libraries::symbols_of(&file).exists() {
+            true => Verdict::passed(),
+            false => Verdict::failed(format!("{}: the symbols are not apart", file.display())),
+        });
+    }
+    Ok(verdict)
 }
 
 fn try_orders(context: &Context, run: &Run, programs: &Path) -> Verdict {
@@ -139,7 +171,24 @@ fn try_orders(context: &Context, run: &Run, programs: &Path) -> Verdict {
             Err(error) => Verdict::failed(format!("{} ({}): {error:#}", run.title, order.join(", "))),
         });
     }
+    if let Some(programs_static) = linked_statically(&run.programs) {
+        println!("   {}: {}", run.title, programs_static.join(", "));
+        let order: Vec<&str> = programs_static.iter().map(String::as_str).collect();
+        verdict.add(match try_run(context, run, &order, programs) {
+            Ok(()) => Verdict::passed(),
+            Err(error) => Verdict::failed(format!("{} ({}): {error:#}", run.title, order.join(", "))),
+        });
+    }
     verdict
+}
+
+/// The same programs linked with `-static`, if all are in C.
+fn linked_statically(programs: &[String]) -> Option<Vec<String>> {
+    let other = |program: &String| {
+        let (name, arguments) = program.split_once(' ').map_or((program.as_str(), ""), |(name, rest)| (name, rest));
+        name.starts_with("c:").then(|| format!("{name}{STATIC} {arguments}"))
+    };
+    programs.iter().map(other).collect()
 }
 
 /// Starts the programs in this order and waits for all.
@@ -205,5 +254,8 @@ mod tests {
         .unwrap();
         let sources = [PathBuf::from("examples/c/a.c"), PathBuf::from("examples/c/b.c")];
         assert_eq!(forgotten(&sources, &runs).notes, ["runs.toml does not run c:b"]);
+        let all = |programs: [&str; 2]| linked_statically(&programs.map(str::to_owned));
+        assert_eq!(all(["c:a 1", "c:b"]).unwrap(), ["c:a-static 1", "c:b-static "]);
+        assert_eq!(all(["c:a", "rust:b"]), None);
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! How it works: the C library is built twice from one crate, as `libmusubi.so.<version>` with the soname
 //! `libmusubi.so.<major>` and as `libmusubi.a`; rustc says which system libraries the static one needs, and the
-//! pkg-config file repeats it under `Libs.private`.
+//! pkg-config file repeats it under `Libs.private`, but for the shared one of the compiler's own, which a static program
+//! could not have: C compilers add what fits the way of linking. [`crate::libraries`] strips them.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::libraries::{clear, put_static, put_stripped};
 use crate::runner::Context;
 
 /// Shells whose completions are installed, and where each looks for them.
@@ -29,11 +31,12 @@ pub fn install(context: &Context, prefix: &Path, profile: &str) -> Result<()> {
     let major = version.split('.').next().unwrap_or("0");
     let built = context.target.join(profile);
     let needs = build(context, major, profile)?;
-    put(&built.join("libmusubi.so"), &prefix.join("lib").join(format!("libmusubi.so.{version}")))?;
+    let shared = built.join("libmusubi.so");
+    put_stripped(context, &shared, &prefix.join("lib").join(format!("libmusubi.so.{version}")))?;
     link(&prefix, &format!("libmusubi.so.{version}"), &format!("libmusubi.so.{major}"))?;
     link(&prefix, &format!("libmusubi.so.{major}"), "libmusubi.so")?;
-    put(&built.join("libmusubi.a"), &prefix.join("lib/libmusubi.a"))?;
-    put(&built.join("musubi"), &prefix.join("bin/musubi"))?;
+    put_static(context, &built.join("libmusubi.a"), &shared, &prefix.join("lib/libmusubi.a"))?;
+    put_stripped(context, &built.join("musubi"), &prefix.join("bin/musubi"))?;
     for entry in std::fs::read_dir(context.root.join("include"))? {
         let header = entry?.path();
         if header.extension().is_some_and(|e| e == "h") {
@@ -64,9 +67,11 @@ fn build(context: &Context, major: &str, profile: &str) -> Result<String> {
     native_libraries(&text).context("rustc did not say what the static library needs")
 }
 
-/// The list after rustc's `native-static-libs:`.
+/// The list after rustc's `native-static-libs:`, without what the C compiler adds.
 fn native_libraries(text: &str) -> Option<String> {
-    text.lines().find_map(|line| line.split_once("native-static-libs:")).map(|(_, list)| list.trim().to_owned())
+    let (_, list) = text.lines().find_map(|line| line.split_once("native-static-libs:"))?;
+    let needed: Vec<&str> = list.split_whitespace().filter(|library| *library != "-lgcc_s").collect();
+    Some(needed.join(" "))
 }
 
 fn pkg_config(prefix: &Path, version: &str, needs: &str) -> String {
@@ -105,23 +110,14 @@ fn link(prefix: &Path, name: &str, alias: &str) -> Result<()> {
     std::os::unix::fs::symlink(name, &place).with_context(|| format!("cannot link {}", place.display()))
 }
 
-/// Makes the directory of a file, and removes the file.
-fn clear(to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to.parent().context("a file without a directory")?)?;
-    if to.symlink_metadata().is_ok() {
-        std::fs::remove_file(to)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn rustc_says_what_the_static_library_needs() {
-        let text = "warning: x\nnote: native-static-libs: -lgcc_s -lc\n";
-        assert_eq!(native_libraries(text).as_deref(), Some("-lgcc_s -lc"));
+        let text = "warning: x\nnote: native-static-libs: -lgcc_s -lutil -lc\n";
+        assert_eq!(native_libraries(text).as_deref(), Some("-lutil -lc"));
         assert_eq!(native_libraries("Finished"), None);
     }
 

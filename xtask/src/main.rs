@@ -12,6 +12,7 @@ mod failures;
 mod family;
 mod fuzz;
 mod install;
+mod libraries;
 mod models;
 mod nightly;
 mod packages;
