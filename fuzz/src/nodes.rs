@@ -1,5 +1,6 @@
 //! Two nodes for the targets of links: who they are, and a link that takes what it is given.
 
+use musubi_mcapi::engine::frame::KINDS;
 use musubi_transport::NodeId;
 use musubi_transport::frame::Header;
 use musubi_transport::links::{Links, NoBlock, Sent};
@@ -15,7 +16,7 @@ pub fn identity(side: usize) -> Identity {
 /// The session of one of them with the other; its pieces and window are small, so that little input goes far.
 pub fn session(side: usize) -> Session {
     let network = Network { piece_bytes: 300, window_bytes: 20_000, ..Network::default() };
-    Session::new(&identity(side), identity(1 - side).node, &network)
+    Session::new(&identity(side), identity(1 - side).node, &network, &KINDS)
 }
 
 /// A right hello or welcome from one of them to the other.
@@ -43,7 +44,7 @@ impl Links for Peer {
 
     fn send(&mut self, peer: NodeId, header: &Header, payload: &[u8]) -> Sent {
         assert_eq!((peer.index(), header.length as usize), (1, payload.len()));
-        assert!(payload.len() <= header.kind.payload_max());
+        assert!(payload.len() <= KINDS.shape(header.kind).expect("a kind").payload_max as usize);
         self.calls += 1;
         if self.calls.is_multiple_of(7) {
             return Sent::Full;

@@ -7,9 +7,9 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use musubi_fuzz::nodes::{Peer, identity};
-use musubi_transport::EndpointId;
-use musubi_transport::engine::{ChannelHandle, ChannelKind, Engine, RequestId};
-use musubi_transport::frame::Header;
+use musubi_mcapi::EndpointId;
+use musubi_mcapi::engine::{ChannelHandle, ChannelKind, Engine, RequestId};
+use musubi_mcapi::engine::frame::{Header, KINDS};
 use musubi_transport::links::{Loss, Payload, Report, Short};
 
 #[derive(Arbitrary, Debug)]
@@ -66,7 +66,7 @@ impl World {
         self.endpoint(Name::Ours(at))
     }
 
-    fn request(&mut self, request: Result<RequestId, musubi_transport::Error>) {
+    fn request(&mut self, request: Result<RequestId, musubi_mcapi::Error>) {
         self.requests.extend(request.ok());
     }
 
@@ -97,9 +97,9 @@ impl World {
                     bytes[8 + 4 * place..][..4].copy_from_slice(&at(word));
                 }
                 bytes[4..8].copy_from_slice(&at(payload.len() as u32));
-                self.frame(Header::decode(&bytes), &payload);
+                self.frame(Header::decode(&bytes, &KINDS), &payload);
             }
-            Step::Raw { head } => self.frame(Header::decode(&head), &[7]),
+            Step::Raw { head } => self.frame(Header::decode(&head, &KINDS), &[7]),
             Step::Down { gone } => {
                 let loss = if gone { Loss::Gone } else { Loss::Cut };
                 self.engine.report(3, Report::Down { peer: identity(1).node, loss }, &mut self.peer);
@@ -202,5 +202,5 @@ fuzz_target!(|steps: Vec<Step>| {
     for step in steps.into_iter().take(400) {
         world.step(step);
     }
-    world.engine.leave(&mut world.peer);
+    world.engine.end();
 });

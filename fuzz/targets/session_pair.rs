@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use musubi_fuzz::nodes::session;
-use musubi_transport::frame::{Header, Kind};
+use musubi_mcapi::engine::frame::{Header, Kind};
 use musubi_transport::links::{Report, Sent};
 use musubi_transport::session::{Greeting, Session, State};
 
@@ -46,7 +46,7 @@ impl Pair {
 
     fn send(&mut self, side: usize, class: u8, length: usize) {
         let class = class % 5;
-        let header = Header { class, length: length as u32, tag: self.next, ..Header::new(Kind::Packet) };
+        let header = Header { class, length: length as u32, tag: self.next, ..Header::new(Kind::Packet as u8) };
         let payload = vec![self.next as u8; length];
         if let Sent::Numbered(_) = self.sessions[side].enqueue(&header, &payload) {
             self.sent[side][usize::from(class)].push_back(self.next);

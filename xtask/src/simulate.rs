@@ -1,6 +1,6 @@
 //! `cargo xtask simulate`: whole systems in simulated time, repeated by their seed.
 //!
-//! What you may rely on: what it runs is `crates/musubi-transport/tests/simulation`, the tests of which run in
+//! What you may rely on: what it runs is `crates/musubi-mcapi/tests/simulation`, the tests of which run in
 //! `cargo xtask test` too; here it is built with optimization and as large as you say. The last line of a failure is the command
 //! that shows it again.
 //!
@@ -126,7 +126,7 @@ fn instructions(context: &Context, program: &Path, (endpoints, nodes): (u64, u64
 /// Builds the test program; gives where it is.
 fn program(context: &Context) -> Result<PathBuf> {
     let mut cargo = context.cargo();
-    cargo.args(["test", "--no-run", "--profile", CHECKED, "-p", "musubi-transport", "--test", "simulation"]);
+    cargo.args(["test", "--no-run", "--profile", CHECKED, "-p", "musubi-mcapi", "--test", "simulation"]);
     // Engine and session need nothing of an operating system, and the rest takes long to build.
     cargo.arg("--no-default-features");
     let text = context.must(&mut cargo)?;

@@ -9,7 +9,7 @@ use std::process::Command;
 use musubi::mcapi::nodes::{Attributes, Info, ORGANIZATION, VERSION};
 use musubi::mcapi::requests::PENDING_MAX;
 use musubi::mcapi::status::STATUSES;
-use musubi_transport::limits;
+use musubi_mcapi::limits;
 use programs::{compile, directory, root};
 
 const HEADERS: [&str; 6] =

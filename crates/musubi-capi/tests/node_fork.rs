@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use musubi_transport::runtime::{Deadline, Node, Options};
+use musubi_mcapi::process::Running as Node;
+use musubi_transport::runtime::{Deadline, Options};
 use musubi_transport::topology::Topology;
-use musubi_transport::{Error, NodeId};
+use musubi_transport::{LinkError, NodeId};
 
 /// Exit status of a child that was told what it should be.
 const TOLD: i32 = 7;
@@ -33,7 +34,7 @@ fn child(node: Node) -> i32 {
     let wait = node.wait_for(Deadline::Forever, |_, _| None::<()>);
     let finish = node.finish();
     drop(node);
-    let refused = Err(Error::NodeNotInitialized);
+    let refused = Err(LinkError::Ended);
     if call == refused && wait == refused && finish == refused { TOLD } else { 1 }
 }
 

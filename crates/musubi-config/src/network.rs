@@ -4,7 +4,7 @@
 
 use std::ops::RangeInclusive;
 
-use musubi_transport::limits::PACKET_BYTES_MAX;
+use musubi_transport::limits::PAYLOAD_BYTES_MAX;
 use musubi_transport::topology::Network;
 
 use crate::quantity::{SIZE, TIME};
@@ -18,7 +18,7 @@ const SILENCE_NS: RangeInclusive<u64> = MILLISECOND_NS..=3600 * SECOND_NS;
 const RESUME_NS: RangeInclusive<u64> = MILLISECOND_NS..=3600 * SECOND_NS;
 const PIECE_BYTES: RangeInclusive<u64> = 512..=1 << 20;
 /// A window holds the largest packet at least twice: one that is acknowledged while the next is sent.
-const WINDOW_BYTES: RangeInclusive<u64> = 2 * PACKET_BYTES_MAX as u64..=1 << 30;
+const WINDOW_BYTES: RangeInclusive<u64> = 2 * PAYLOAD_BYTES_MAX as u64..=1 << 30;
 
 const KEYS: &[Key] = &[
     optional("insecure"),

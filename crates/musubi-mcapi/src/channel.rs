@@ -4,8 +4,8 @@
 //! has closed too. Closing the sending side drops nothing: the receiver reads what is queued and gets
 //! [`Error::ChannelInvalid`] after it.
 
-use musubi_transport::engine::{ChannelHandle, ChannelKind};
-use musubi_transport::running::Running;
+use crate::engine::{ChannelHandle, ChannelKind};
+use crate::running::Running;
 
 use crate::endpoint::{Endpoint, Named};
 use crate::request::Request;

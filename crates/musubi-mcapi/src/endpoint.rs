@@ -25,8 +25,10 @@ use crate::node::Node;
 use crate::request::Request;
 use crate::{EndpointId, Error};
 
-use musubi_transport::engine::{Outcome, Sending};
-use musubi_transport::running::{Running, Ways as _};
+use crate::engine::{Outcome, Sending};
+use crate::running::Running;
+use musubi_transport::LinkError;
+use musubi_transport::running::Ways as _;
 
 /// Anything that names an endpoint.
 pub trait Named {
@@ -139,7 +141,7 @@ impl<R: Running> Endpoint<R> {
                 Err(error) => Some(Err(error)),
             },
         });
-        if let (Err(Error::Timeout), Some(request)) = (&sent, confirming) {
+        if let (Err(LinkError::Timeout), Some(request)) = (&sent, confirming) {
             // Nobody asks any more. If the node has ended meanwhile, there is nothing to drop.
             let _ = runtime.with_aside(|engine, hub| engine.drop_request(request, hub));
         }

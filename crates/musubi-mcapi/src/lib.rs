@@ -7,8 +7,8 @@
 //! takes a [`Deadline`]; what the C interface calls non-blocking is a [`Request`], which is a future and can be waited
 //! for as well.
 //!
-//! How it works: a [`Node`] is a handle of a running node of `musubi-transport`. A thread that waits drives the node's
-//! links itself; a future is woken by the node's own thread.
+//! How it works: a [`Node`] is a handle of a running node of `musubi-transport` whose protocol is the [`engine`]. A thread that
+//! waits drives the node's links itself; a future is woken by the node's own thread.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -56,27 +56,32 @@
 extern crate alloc;
 
 pub mod attribute;
+pub mod engine;
+pub mod limits;
 
 mod channel;
 mod endpoint;
+mod error;
 mod message;
 mod node;
 mod packet;
 #[cfg(feature = "std")]
-mod process;
+pub mod process;
 mod request;
+mod running;
 mod scalar;
 
 pub use endpoint::Named;
-pub use musubi_transport::limits;
+pub use engine::EndpointId;
+pub use error::Error;
+pub use musubi_transport::NodeId;
 pub use musubi_transport::links::SharedBytes;
-pub use musubi_transport::{EndpointId, Error, NodeId};
 pub use node::RoundTrip;
 pub use request::Awaited;
 pub use scalar::Scalar;
 
 /// The interface over any running node. Every name stands for the same in the crate's root, over
-/// [`runtime::Node`](musubi_transport::runtime::Node).
+/// [`process::Running`].
 pub mod over {
     pub use crate::channel::{Closing, Opening};
     pub use crate::endpoint::{Endpoint, Remote};
@@ -84,37 +89,38 @@ pub mod over {
     pub use crate::node::Node;
     pub use crate::packet::{Packet, PacketReceiver, PacketSender};
     pub use crate::request::{Request, wait_any};
+    pub use crate::running::Running;
     pub use crate::scalar::{ScalarReceiver, ScalarSender};
-    pub use musubi_transport::running::Running;
 }
 
 #[cfg(feature = "std")]
 mod linux {
-    use musubi_transport::runtime;
+    use musubi_transport::runtime::Deadline;
 
+    use crate::process::Running;
     use crate::{Awaited, Error};
 
     /// A running node. Clones are handles of the same; it ends when all, and all that was made with them, are dropped.
-    pub type Node = crate::over::Node<runtime::Node>;
+    pub type Node = crate::over::Node<Running>;
     /// An endpoint of this node. Clones are handles of the same; it is deleted when the last handle, and any end of a
     /// channel opened on it, is dropped.
-    pub type Endpoint = crate::over::Endpoint<runtime::Node>;
+    pub type Endpoint = crate::over::Endpoint<Running>;
     /// An endpoint of some node that this node has found. Dropping it gives the find back.
-    pub type Remote = crate::over::Remote<runtime::Node>;
+    pub type Remote = crate::over::Remote<Running>;
     /// A message that was received. Its memory goes back when it is dropped.
-    pub type Message = crate::over::Message<runtime::Node>;
+    pub type Message = crate::over::Message<Running>;
     /// A packet in hand. Dropping it gives its buffer back to the channel.
-    pub type Packet = crate::over::Packet<runtime::Node>;
+    pub type Packet = crate::over::Packet<Running>;
     /// The sending end of a packet channel.
-    pub type PacketSender = crate::over::PacketSender<runtime::Node>;
+    pub type PacketSender = crate::over::PacketSender<Running>;
     /// The receiving end of a packet channel.
-    pub type PacketReceiver = crate::over::PacketReceiver<runtime::Node>;
+    pub type PacketReceiver = crate::over::PacketReceiver<Running>;
     /// The sending end of a scalar channel.
-    pub type ScalarSender<T> = crate::over::ScalarSender<T, runtime::Node>;
+    pub type ScalarSender<T> = crate::over::ScalarSender<T, Running>;
     /// The receiving end of a scalar channel.
-    pub type ScalarReceiver<T> = crate::over::ScalarReceiver<T, runtime::Node>;
+    pub type ScalarReceiver<T> = crate::over::ScalarReceiver<T, Running>;
     /// An operation that has begun and will give a `T`.
-    pub type Request<T> = crate::over::Request<T, runtime::Node>;
+    pub type Request<T> = crate::over::Request<T, Running>;
     /// An end that is being opened: complete once both sides are open and connected.
     pub type Opening<T> = Request<T>;
     /// A channel that is being closed: complete once both sides have closed.
@@ -126,7 +132,7 @@ mod linux {
     /// # Errors
     /// [`Error::Timeout`]; [`Error::Parameter`] if there are none or they are of several nodes; [`Error::RequestInvalid`]
     /// if the result of one was taken before.
-    pub fn wait_any(requests: &[&dyn Awaited<runtime::Node>], deadline: runtime::Deadline) -> Result<usize, Error> {
+    pub fn wait_any(requests: &[&dyn Awaited<Running>], deadline: Deadline) -> Result<usize, Error> {
         crate::over::wait_any(requests, deadline)
     }
 }

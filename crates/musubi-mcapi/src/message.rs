@@ -3,8 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use musubi_transport::engine;
-use musubi_transport::running::Running;
+use crate::engine;
+use crate::running::Running;
 
 use crate::EndpointId;
 

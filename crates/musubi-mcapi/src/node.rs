@@ -20,15 +20,16 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use musubi_transport::engine::{ChannelKind, Outcome, RequestId};
-use musubi_transport::running::{Running, Ways as _};
+use crate::engine::{ChannelKind, Outcome, RequestId};
+use crate::running::Running;
+use musubi_transport::running::{self, Ways as _};
 
 use crate::attribute::{Attribute, Value};
 use crate::endpoint::{Endpoint, Named, Remote};
 use crate::request::{Came, Request};
 use crate::{EndpointId, Error, NodeId};
 
-pub(crate) type Engine<R> = musubi_transport::engine::Engine<<R as Running>::Block>;
+pub(crate) type Engine<R> = crate::engine::Engine<<R as running::Running>::Block>;
 
 /// A running node. Clones are handles of the same; it ends when all, and all that was made with them, are dropped.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ impl<R: Running> Node<R> {
     /// # Errors
     /// [`Error::NodeNotInitialized`] if it had ended.
     pub fn finalize(&self) -> Result<(), Error> {
-        self.runtime.finish()
+        Ok(self.runtime.finish()?)
     }
 
     /// Creates an endpoint at a port; `None` takes any free one.

@@ -35,9 +35,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use musubi_transport::engine::{ChannelHandle, ChannelKind, Outcome, Sending};
+use crate::engine::{ChannelHandle, ChannelKind, Outcome, Sending};
+use crate::running::Running;
 use musubi_transport::links::{Block as _, Payload, SharedBytes};
-use musubi_transport::running::{Running, Ways as _};
+use musubi_transport::running::Ways as _;
 
 use crate::channel::{Closing, End, Opening};
 use crate::endpoint::{Endpoint, Named};
@@ -106,7 +107,7 @@ impl<R: Running> PacketSender<R> {
             }
             (gone == packets.len()).then_some(Ok(()))
         });
-        match ended.and_then(|ended| ended) {
+        match ended.map_err(Error::from).and_then(|ended| ended) {
             Err(error) if gone == 0 => Err(error),
             _ => Ok(gone),
         }

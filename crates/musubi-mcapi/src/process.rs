@@ -3,10 +3,14 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use musubi_transport::runtime::{self, Options};
+use musubi_transport::runtime::{self, Block, Options};
 use musubi_transport::topology::Topology;
 
+use crate::engine::Engine;
 use crate::{Error, Node, NodeId};
+
+/// A running node of MCAPI in a process of Linux.
+pub type Running = runtime::Node<Engine<Block>>;
 
 impl AsFd for Node {
     /// See [`Node::arm`]; only to be watched.
@@ -32,10 +36,10 @@ impl Node {
     pub fn initialize_with(system: &Arc<Topology>, domain: u32, node: u32, options: Options) -> Result<Node, Error> {
         let id = match NodeId::new(domain, node) {
             Some(id) => id,
-            None if domain > musubi_transport::limits::DOMAIN_MAX => return Err(Error::DomainInvalid),
+            None if domain > crate::limits::DOMAIN_MAX => return Err(Error::DomainInvalid),
             None => return Err(Error::NodeInvalid),
         };
-        Ok(Node::of(runtime::Node::start(Arc::clone(system), id, options)?))
+        Ok(Node::of(Running::start(Arc::clone(system), id, options)?))
     }
 
     /// The system it is of.

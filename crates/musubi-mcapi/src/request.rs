@@ -28,13 +28,13 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use musubi_transport::engine::{self, RequestId};
-use musubi_transport::running::Running;
+use crate::engine::{self, RequestId};
+use crate::running::Running;
 
 use crate::Error;
 
 /// What comes of a request.
-pub(crate) type Came<R> = engine::Outcome<<R as Running>::Block>;
+pub(crate) type Came<R> = engine::Outcome<<R as musubi_transport::running::Running>::Block>;
 /// Makes the result of what came.
 type Finish<T, R> = Box<dyn FnOnce(Came<R>) -> Result<T, Error> + Send>;
 
@@ -110,10 +110,10 @@ impl<T, R: Running> Future for Request<T, R> {
         match request.node.wake_when_complete(id, context.waker()) {
             Ok(false) => return Poll::Pending,
             Ok(true) => (),
-            Err(error) => return Poll::Ready(request.conclude(Err(error))),
+            Err(error) => return Poll::Ready(request.conclude(Err(error.into()))),
         }
         let taken = request.node.with_aside(|engine, _| engine.take_outcome(id));
-        match taken.and_then(|taken| taken) {
+        match taken.map_err(Error::from).and_then(|taken| taken) {
             Ok(None) => Poll::Pending,
             Ok(Some(outcome)) => Poll::Ready(request.conclude(outcome)),
             Err(error) => Poll::Ready(request.conclude(Err(error))),

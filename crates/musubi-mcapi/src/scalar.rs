@@ -24,8 +24,8 @@ use core::future::poll_fn;
 use core::marker::PhantomData;
 use core::task::Poll;
 
-use musubi_transport::engine::{ChannelKind, Sending};
-use musubi_transport::running::Running;
+use crate::engine::{ChannelKind, Sending};
+use crate::running::Running;
 
 use crate::channel::{Closing, End, Opening};
 use crate::endpoint::{Endpoint, Named};
@@ -184,10 +184,10 @@ impl<T: Scalar, R: Running> ScalarReceiver<T, R> {
         poll_fn(|context| {
             // In this order: what comes after the waker is registered wakes it.
             if let Err(error) = self.runtime().wake_when_changed(context.waker()) {
-                return Poll::Ready(Err(error));
+                return Poll::Ready(Err(error.into()));
             }
             let taken = self.runtime().with_aside(|engine, hub| engine.receive_scalar(handle, T::BYTES, hub));
-            match taken.and_then(|taken| taken) {
+            match taken.map_err(Error::from).and_then(|taken| taken) {
                 Ok(Some(word)) => Poll::Ready(Ok(T::narrow(word))),
                 Ok(None) => Poll::Pending,
                 Err(error) => Poll::Ready(Err(error)),

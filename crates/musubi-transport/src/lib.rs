@@ -1,21 +1,21 @@
-//! Frames between nodes: the protocol that MCAPI (and later the VI Architecture) speaks, and what carries it.
+//! Frames between nodes: what carries them, and the running nodes that a protocol speaks them from.
 //!
-//! What you may rely on: [`engine`] and [`session`] are functions of state, input and time; they touch no clock, socket
-//! or thread, so the same code runs over shared memory, over TCP, and in a simulation that a seed repeats. Everything
-//! that comes from a peer is a claim and is checked; nothing that a peer sends can panic, overrun or grow without bound.
+//! What you may rely on: [`session`] and every [`protocol::Protocol`] are functions of state, input and time; they touch no
+//! clock, socket or thread, so the same code runs over shared memory, over TCP, and in a simulation that a seed repeats.
+//! Everything that comes from a peer is a claim and is checked; nothing that a peer sends can panic, overrun or grow without
+//! bound.
 //!
-//! How it works: the *engine* of a node knows its endpoints, channels and requests, and speaks [`frame::Header`]s with
-//! the engines of other nodes through [`links::Links`]. Over shared memory a frame is a record of a lane. Over a byte
-//! stream a *session* numbers, cuts, repeats and acknowledges frames, so that a connection may break and come back.
+//! How it works: the *protocol* of a node speaks [`frame::Header`]s with those of other nodes through [`links::Links`]; here
+//! their kinds are numbers. Over shared memory a frame is a record of a lane. Over a byte stream a *session* numbers, cuts,
+//! repeats and acknowledges frames, so that a connection may break and come back.
 //!
-//! What it does not do: name an interface. Statuses of MCAPI are mapped where the C names are.
+//! What it does not do: name an interface. MCAPI's protocol is `musubi-mcapi`'s engine.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 pub mod carrier;
-pub mod engine;
 pub mod error;
 pub mod frame;
 pub mod id;
@@ -27,6 +27,7 @@ pub mod mapped;
 #[cfg(feature = "std")]
 pub mod notices;
 pub mod picture;
+pub mod protocol;
 pub mod running;
 #[cfg(feature = "std")]
 pub mod runtime;
@@ -37,5 +38,5 @@ pub mod tcp;
 pub mod topology;
 mod wakers;
 
-pub use error::Error;
-pub use id::{EndpointId, NodeId};
+pub use error::LinkError;
+pub use id::NodeId;

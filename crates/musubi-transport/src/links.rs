@@ -228,10 +228,32 @@ impl<B: Block> Payload<B> {
         into[..copied].copy_from_slice(&bytes[..copied]);
         copied
     }
+
+    /// Itself, or a copy if it lies where others need the room.
+    pub fn unless_scarce(self) -> Payload<B> {
+        match self {
+            Payload::Lent(block) if !block.may_be_kept() => Payload::Lent(block).copied_out(),
+            payload => payload,
+        }
+    }
+
+    /// Its bytes in this node's own memory.
+    pub fn copied_out(self) -> Payload<B> {
+        let Payload::Lent(block) = self else { return self };
+        if block.len() <= Short::MAX {
+            let mut bytes = [0; Short::MAX];
+            let length = block.copy_to(0, &mut bytes);
+            return Payload::Short(Short::new(&bytes[..length]).unwrap_or(Short::EMPTY));
+        }
+        let mut bytes = alloc::vec![0; block.len()];
+        let length = block.copy_to(0, &mut bytes);
+        bytes.truncate(length);
+        Payload::Owned(bytes)
+    }
 }
 
 /// Payload that lies in memory another node writes.
-pub trait Block: Send + 'static {
+pub trait Block: core::fmt::Debug + Send + 'static {
     /// Number of bytes.
     fn len(&self) -> usize;
     /// Whether there are none.

@@ -3,9 +3,9 @@
 
 use core::task::Waker;
 
-use crate::engine::{Engine, RequestId};
 use crate::links::{Block, Links, Payload};
-use crate::{Error, NodeId};
+use crate::protocol::Protocol;
+use crate::{LinkError, NodeId};
 
 /// The links of a running node, as an interface needs them besides the engine.
 pub trait Ways: Links {
@@ -14,7 +14,7 @@ pub trait Ways: Links {
 
     /// Gives the engine what has arrived: before taking the most urgent message, say, as a more urgent one may lie right
     /// behind the first.
-    fn take_in(&mut self, engine: &mut Engine<Self::Block>);
+    fn take_in<P: Protocol<Block = Self::Block>>(&mut self, engine: &mut P);
 
     /// Takes back the memory of a payload that is no longer needed.
     fn recycle(&mut self, payload: Payload<Self::Block>);
@@ -24,6 +24,8 @@ pub trait Ways: Links {
 pub trait Running: Clone + Send + Sync + Unpin + 'static {
     /// Payload in place.
     type Block: Block;
+    /// What its frames mean.
+    type Protocol: Protocol<Block = Self::Block>;
     /// The links.
     type Ways: Ways<Block = Self::Block>;
     /// How long a call may wait.
@@ -37,8 +39,8 @@ pub trait Running: Clone + Send + Sync + Unpin + 'static {
     /// Does something with the engine, and flushes what it sent.
     ///
     /// # Errors
-    /// Here and below [`Error::NodeNotInitialized`] if the node has ended.
-    fn with<R>(&self, operation: impl FnOnce(&mut Engine<Self::Block>, &mut Self::Ways) -> R) -> Result<R, Error>;
+    /// Here and below [`LinkError::Ended`] if the node has ended.
+    fn with<R>(&self, operation: impl FnOnce(&mut Self::Protocol, &mut Self::Ways) -> R) -> Result<R, LinkError>;
 
     /// As [`Running::with`], once everything that has arrived is taken in.
     ///
@@ -46,41 +48,44 @@ pub trait Running: Clone + Send + Sync + Unpin + 'static {
     /// As [`Running::with`].
     fn with_arrivals<R>(
         &self,
-        operation: impl FnOnce(&mut Engine<Self::Block>, &mut Self::Ways) -> R,
-    ) -> Result<R, Error>;
+        operation: impl FnOnce(&mut Self::Protocol, &mut Self::Ways) -> R,
+    ) -> Result<R, LinkError>;
 
     /// As [`Running::with`], for a future's task or something that is dropped.
     ///
     /// # Errors
     /// As [`Running::with`].
-    fn with_aside<R>(&self, operation: impl FnOnce(&mut Engine<Self::Block>, &mut Self::Ways) -> R)
-    -> Result<R, Error>;
+    fn with_aside<R>(&self, operation: impl FnOnce(&mut Self::Protocol, &mut Self::Ways) -> R) -> Result<R, LinkError>;
 
     /// Waits until `ready` gives something.
     ///
     /// # Errors
-    /// [`Error::Timeout`], and as [`Running::with`], also while waiting.
+    /// [`LinkError::Timeout`], and as [`Running::with`], also while waiting.
     fn wait_for<R>(
         &self,
         deadline: Self::Deadline,
-        ready: impl FnMut(&mut Engine<Self::Block>, &mut Self::Ways) -> Option<R>,
-    ) -> Result<R, Error>;
+        ready: impl FnMut(&mut Self::Protocol, &mut Self::Ways) -> Option<R>,
+    ) -> Result<R, LinkError>;
 
     /// Wakes `waker` once the request has completed or is no more. If that is so already, wakes nobody and says true.
     ///
     /// # Errors
     /// As [`Running::with`].
-    fn wake_when_complete(&self, request: RequestId, waker: &Waker) -> Result<bool, Error>;
+    fn wake_when_complete(
+        &self,
+        request: <Self::Protocol as Protocol>::Request,
+        waker: &Waker,
+    ) -> Result<bool, LinkError>;
 
     /// Wakes `waker` at the next change of anything.
     ///
     /// # Errors
     /// As [`Running::with`].
-    fn wake_when_changed(&self, waker: &Waker) -> Result<(), Error>;
+    fn wake_when_changed(&self, waker: &Waker) -> Result<(), LinkError>;
 
     /// Ends the node.
     ///
     /// # Errors
     /// As [`Running::with`], if it had ended.
-    fn finish(&self) -> Result<(), Error>;
+    fn finish(&self) -> Result<(), LinkError>;
 }

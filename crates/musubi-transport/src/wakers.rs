@@ -6,27 +6,30 @@
 use alloc::vec::Vec;
 use core::task::Waker;
 
-use crate::engine::{Engine, RequestId};
-use crate::links::Block;
+use crate::protocol::Protocol;
 
 /// Who is to be woken.
-#[derive(Debug, Default)]
-pub(crate) struct Wakers {
-    requests: Vec<(RequestId, Waker)>,
+#[derive(Debug)]
+pub(crate) struct Wakers<R> {
+    requests: Vec<(R, Waker)>,
     changes: Vec<Waker>,
 }
 
-impl Wakers {
+impl<R: Copy + PartialEq> Wakers<R> {
+    pub fn new() -> Self {
+        Wakers { requests: Vec::new(), changes: Vec::new() }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty() && self.changes.is_empty()
     }
 
     /// Takes out the wakers whose time has come.
-    pub fn due<B: Block>(&mut self, engine: &Engine<B>) -> Vec<Waker> {
+    pub fn due<P: Protocol<Request = R>>(&mut self, engine: &P) -> Vec<Waker> {
         let mut due = core::mem::take(&mut self.changes);
         let mut place = 0;
         while let Some((request, _)) = self.requests.get(place) {
-            if is_over(engine, *request) {
+            if engine.is_over(*request) {
                 due.push(self.requests.swap_remove(place).1);
             } else {
                 place += 1;
@@ -43,8 +46,8 @@ impl Wakers {
     }
 
     /// Notes who awaits a request, the last one counts. True, and nobody is noted, if it is complete or no more.
-    pub fn register<B: Block>(&mut self, engine: &Engine<B>, request: RequestId, waker: &Waker) -> bool {
-        if is_over(engine, request) {
+    pub fn register<P: Protocol<Request = R>>(&mut self, engine: &P, request: R, waker: &Waker) -> bool {
+        if engine.is_over(request) {
             return true;
         }
         match self.requests.iter_mut().find(|(of, _)| *of == request) {
@@ -60,9 +63,4 @@ impl Wakers {
             self.changes.push(waker.clone());
         }
     }
-}
-
-/// Whether a request is complete or no more.
-fn is_over<B: Block>(engine: &Engine<B>, request: RequestId) -> bool {
-    engine.is_complete(request).unwrap_or(true)
 }

@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use musubi_transport::engine::{Outcome, RequestId, Sending};
-use musubi_transport::runtime::{Deadline, Node, Options, TICK_NS};
+use musubi_mcapi::engine::{Outcome, RequestId, Sending};
+use musubi_mcapi::process::Running as Node;
+use musubi_mcapi::{EndpointId, NodeId};
+use musubi_transport::runtime::{Deadline, Options, TICK_NS};
 use musubi_transport::topology::{Network, Place, Topology};
-use musubi_transport::{EndpointId, NodeId};
 
 const PORT: u32 = 7;
 /// Messages of a trial.

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use musubi_transport::engine::{Outcome, RequestId, Sending};
-use musubi_transport::runtime::{Deadline, Node, Options};
+use musubi_mcapi::engine::{Outcome, RequestId, Sending};
+use musubi_mcapi::process::Running as Node;
+use musubi_mcapi::{EndpointId, Error, NodeId};
+use musubi_transport::LinkError;
+use musubi_transport::runtime::{Deadline, Options};
 use musubi_transport::topology::{Network, Place, Topology};
-use musubi_transport::{EndpointId, Error, NodeId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Inboxes of the loop, of a thread that waits, and of one that answers on the other node.
@@ -212,6 +214,6 @@ fn the_end_of_the_node_wakes_it() {
         };
         node.finish().unwrap();
         assert!(sleep(&node, until_ns));
-        assert_eq!(node.arm(), Err(Error::NodeNotInitialized));
+        assert_eq!(node.arm(), Err(LinkError::Ended));
     });
 }

@@ -8,12 +8,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use musubi_transport::engine::{Outcome, RequestId, Sending};
-use musubi_transport::limits::MESSAGE_CREDIT;
+use musubi_mcapi::engine::{Outcome, RequestId, Sending};
+use musubi_mcapi::limits::MESSAGE_CREDIT;
+use musubi_mcapi::process::Running as Node;
+use musubi_mcapi::{EndpointId, Error, NodeId};
+use musubi_transport::LinkError;
 use musubi_transport::runtime::within::Switchboard;
-use musubi_transport::runtime::{Deadline, Node, Options};
+use musubi_transport::runtime::{Deadline, Options};
 use musubi_transport::topology::Topology;
-use musubi_transport::{EndpointId, Error, NodeId};
 
 const PORT: u32 = 7;
 
@@ -181,8 +183,8 @@ fn ending_a_node_brings_everybody_back() {
         for thread in waiting {
             assert_eq!(thread.join().unwrap(), Err(Error::NodeNotInitialized));
         }
-        assert_eq!(node.finish(), Err(Error::NodeNotInitialized));
-        assert_eq!(node.with(|_, _| ()), Err(Error::NodeNotInitialized));
+        assert_eq!(node.finish(), Err(LinkError::Ended));
+        assert_eq!(node.with(|_, _| ()), Err(LinkError::Ended));
         assert!(node.has_finished());
     }
 }
@@ -207,7 +209,7 @@ fn a_name_is_taken_while_its_node_runs() {
         Node::start_with(Arc::clone(&system), id(1), Options::default(), |wiring| board.join(wiring))
     };
     let first = begin(&board).unwrap();
-    assert_eq!(begin(&board).unwrap_err(), Error::NodeInitialized);
+    assert_eq!(begin(&board).unwrap_err(), LinkError::NodeRuns);
     first.finish().unwrap();
     drop(begin(&board).unwrap());
     begin(&board).unwrap();
@@ -222,8 +224,8 @@ fn a_node_that_the_system_does_not_have_cannot_start() {
         let me = NodeId::new(domain, node).unwrap();
         Node::start_with(Arc::clone(&system), me, Options::default(), |wiring| Switchboard::new().join(wiring))
     };
-    assert_eq!(begin(0, 2).unwrap_err(), Error::NodeInvalid);
-    assert_eq!(begin(1, 1).unwrap_err(), Error::DomainInvalid);
+    assert_eq!(begin(0, 2).unwrap_err(), LinkError::NodeUnknown);
+    assert_eq!(begin(1, 1).unwrap_err(), LinkError::DomainUnknown);
 }
 
 /// Number of open descriptors and of threads.

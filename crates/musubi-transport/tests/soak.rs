@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use musubi_transport::engine::{Outcome, RequestId, Sending};
-use musubi_transport::runtime::{Deadline, Node, Options};
+use musubi_mcapi::engine::{Outcome, RequestId, Sending};
+use musubi_mcapi::process::Running as Node;
+use musubi_mcapi::{EndpointId, NodeId};
+use musubi_transport::runtime::{Deadline, Options};
 use musubi_transport::topology::{Network, Place, Topology};
-use musubi_transport::{EndpointId, NodeId};
 
 const INBOX: u32 = 7;
 const CYCLES: u32 = 500;

@@ -1,7 +1,7 @@
 //! Channels of both kinds for C: connect, open, close, count.
 
-use musubi_transport::Error;
-use musubi_transport::engine::{ChannelHandle, ChannelKind, Sending};
+use musubi_mcapi::Error;
+use musubi_mcapi::engine::{ChannelHandle, ChannelKind, Sending};
 use musubi_transport::runtime::Hub;
 
 use super::endpoints::fails_on_limit;
@@ -110,7 +110,7 @@ pub(crate) fn receive<R>(
 }
 
 /// The endpoint of a channel's end, and its timeout.
-fn timeout_ms(bound: &ThreadNode, handle: ChannelHandle) -> Result<(musubi_transport::EndpointId, u32), Status> {
+fn timeout_ms(bound: &ThreadNode, handle: ChannelHandle) -> Result<(musubi_mcapi::EndpointId, u32), Status> {
     bound.with(|engine, _| {
         let endpoint = engine.channel_endpoint(handle)?;
         Ok((endpoint, engine.endpoint_timeout_ms(endpoint)?))

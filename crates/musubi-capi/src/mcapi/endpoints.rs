@@ -2,8 +2,8 @@
 
 use std::ffi::c_void;
 
-use musubi_transport::EndpointId;
-use musubi_transport::engine::{Outcome, RequestId};
+use musubi_mcapi::EndpointId;
+use musubi_mcapi::engine::{Outcome, RequestId};
 use musubi_transport::runtime::{Block, Hub};
 
 use super::exports::export;

@@ -5,10 +5,10 @@
 
 use std::ffi::c_void;
 
-use musubi_transport::engine::Sending;
+use musubi_mcapi::engine::Sending;
+use musubi_mcapi::{EndpointId, Error};
 use musubi_transport::links::Payload;
 use musubi_transport::runtime::{Block, Hub};
-use musubi_transport::{EndpointId, Error};
 
 use super::endpoints::{fails_on_limit, named};
 use super::exports::export;

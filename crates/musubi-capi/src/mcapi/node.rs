@@ -14,9 +14,11 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock, TryLockError};
 
-use musubi_transport::engine::Engine;
-use musubi_transport::runtime::{Block, Deadline, Hub, Node, Options};
-use musubi_transport::{Error, NodeId, notices};
+use musubi_mcapi::engine::Engine;
+use musubi_mcapi::process::Running as Node;
+use musubi_mcapi::{Error, NodeId};
+use musubi_transport::runtime::{Block, Deadline, Hub, Options};
+use musubi_transport::{LinkError, notices};
 
 use super::at_exit::deliver_at_exit;
 use super::packets_in_hand::PacketsInHand;
@@ -79,7 +81,7 @@ impl ThreadNode {
             (looks > 1).then(|| by(engine, hub))
         });
         match looked {
-            Err(Error::Timeout) => self.with(by),
+            Err(LinkError::Timeout) => self.with(by),
             result => Ok(result??),
         }
     }
@@ -227,7 +229,7 @@ fn inherit(thread: &Thread) -> Result<(), Status> {
 
 /// Starts a node and makes it the calling thread's; gives what `told` makes of it.
 pub(crate) fn initialize<R>(domain: u32, node: u32, told: impl FnOnce(&Node) -> R) -> Result<R, Status> {
-    if domain > musubi_transport::limits::DOMAIN_MAX {
+    if domain > musubi_mcapi::limits::DOMAIN_MAX {
         return Err(Status::DomainInvalid);
     }
     let id = NodeId::new(domain, node).ok_or(Status::NodeInvalid)?;

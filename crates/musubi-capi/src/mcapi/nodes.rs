@@ -2,8 +2,8 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-use musubi_transport::limits::{DOMAIN_MAX, NODE_MAX, PORT_MAX};
-use musubi_transport::runtime::Node;
+use musubi_mcapi::limits::{DOMAIN_MAX, NODE_MAX, PORT_MAX};
+use musubi_mcapi::process::Running as Node;
 
 use super::cancellation::uncancelled;
 use super::endpoints::{attribute, put};

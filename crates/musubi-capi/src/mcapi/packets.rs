@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use musubi_transport::engine::{ChannelHandle, Sending};
+use musubi_mcapi::engine::{ChannelHandle, Sending};
 use musubi_transport::links::Payload;
 use musubi_transport::runtime::Hub;
 

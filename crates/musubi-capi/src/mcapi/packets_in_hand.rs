@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, PoisonError};
 
+use musubi_mcapi::engine::ChannelHandle;
 use musubi_transport::NodeId;
-use musubi_transport::engine::ChannelHandle;
 use musubi_transport::links::{Block as _, Payload};
 use musubi_transport::runtime::Block;
 

@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::ffi::c_void;
 
-use musubi_transport::engine::{ChannelHandle, Outcome, RequestId};
+use musubi_mcapi::engine::{ChannelHandle, Outcome, RequestId};
 use musubi_transport::runtime::Block;
 
 use super::node::NodeEngine;

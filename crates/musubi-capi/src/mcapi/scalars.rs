@@ -1,6 +1,6 @@
 //! Scalars for C.
 
-use musubi_transport::engine::ChannelHandle;
+use musubi_mcapi::engine::ChannelHandle;
 
 use super::channels::{receive, send};
 use super::exports::export;

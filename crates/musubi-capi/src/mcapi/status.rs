@@ -5,7 +5,8 @@
 
 use core::ffi::CStr;
 
-use musubi_transport::Error;
+use musubi_mcapi::Error;
+use musubi_transport::LinkError;
 
 use crate::ffi::Null;
 
@@ -121,6 +122,12 @@ fn status_of(error: Error) -> Status {
         Error::ScalarSize => Status::General,
         Error::General => Status::General,
         _ => Status::General,
+    }
+}
+
+impl From<LinkError> for Status {
+    fn from(error: LinkError) -> Status {
+        Error::from(error).into()
     }
 }
 

@@ -6,8 +6,8 @@
 //! How it works: everything is done under the node's lock, with the table's ([`Requests`]) inside; a wait tries again
 //! whenever the engine's changes have moved.
 
-use musubi_transport::Error;
-use musubi_transport::engine::RequestId;
+use musubi_mcapi::Error;
+use musubi_mcapi::engine::RequestId;
 use musubi_transport::runtime::Hub;
 
 use super::exports::{export, give};

@@ -1,7 +1,7 @@
 //! Nodes by name: what a command line calls them.
 
+use musubi_mcapi::limits::{DOMAIN_MAX, NODE_MAX};
 use musubi_transport::NodeId;
-use musubi_transport::limits::{DOMAIN_MAX, NODE_MAX};
 use musubi_transport::topology::Topology;
 
 use crate::failure::Failure;

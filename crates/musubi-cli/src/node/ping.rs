@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use musubi_linux::clock::now_ns;
-use musubi_transport::engine::Outcome;
-use musubi_transport::limits::MESSAGE_BYTES_MAX;
+use musubi_mcapi::engine::Outcome;
+use musubi_mcapi::limits::MESSAGE_BYTES_MAX;
+use musubi_mcapi::{Error, NodeId};
 use musubi_transport::topology::Topology;
-use musubi_transport::{Error, NodeId};
 use serde::Serialize;
 
 use super::tool::{Tool, Way, sleep_until};

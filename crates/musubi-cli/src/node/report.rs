@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use musubi_mcapi::engine::endpoint_status as status;
+use musubi_mcapi::engine::inspect::{ChannelPicture, PeerPicture};
 use musubi_transport::NodeId;
-use musubi_transport::engine::endpoint_status as status;
-use musubi_transport::engine::inspect::{ChannelPicture, PeerPicture};
 use musubi_transport::topology::Topology;
 use serde::Serialize;
 
@@ -197,8 +197,8 @@ fn state(bits: u32) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use musubi_transport::EndpointId;
-    use musubi_transport::engine::inspect::NodePicture;
+    use musubi_mcapi::EndpointId;
+    use musubi_mcapi::engine::inspect::NodePicture;
 
     use super::super::tool::Way;
     use super::*;

@@ -4,7 +4,7 @@
 //! shown as not reachable, and holds up no other. Pictures are asked for in a bounded number of parts.
 //!
 //! How it works: every node is pinged in every way that leads to it, all at once; then those that answered are asked for
-//! their pictures ([`musubi_transport::engine::inspect`]) in the first way that worked.
+//! their pictures ([`musubi_mcapi::engine::inspect`]) in the first way that worked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use musubi_linux::clock::now_ns;
-use musubi_transport::engine::Outcome;
-use musubi_transport::engine::inspect::{ChannelPicture, EndpointPicture, NodePicture, Part, PeerPicture};
+use musubi_mcapi::engine::Outcome;
+use musubi_mcapi::engine::inspect::{ChannelPicture, EndpointPicture, NodePicture, Part, PeerPicture};
+use musubi_mcapi::{Error, NodeId};
 use musubi_transport::picture::{DoorPicture, LinkPicture, LogPicture};
 use musubi_transport::topology::Topology;
-use musubi_transport::{Error, NodeId};
 
 use super::tool::{Question, Tool, Way};
 

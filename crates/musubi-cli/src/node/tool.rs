@@ -1,7 +1,7 @@
 //! The command as a node: which number it has, and how it asks others.
 //!
 //! How it works: a described system keeps numbers for tools, some that reach nodes by shared memory and some by TCP
-//! ([`musubi_transport::limits::TOOL_NODES`]); the first free one is taken. In a system without a description every number
+//! ([`musubi_mcapi::limits::TOOL_NODES`]); the first free one is taken. In a system without a description every number
 //! is an ordinary one, and the highest free one is taken. Requests are waited for in slices, so that Ctrl-C is seen.
 
 use std::sync::Arc;
@@ -11,13 +11,15 @@ use std::time::Duration;
 use anyhow::Context;
 use musubi_linux::Deadline;
 use musubi_linux::clock::now_ns;
-use musubi_transport::engine::{Engine, Outcome, RequestId};
-use musubi_transport::limits::{TOOL_DOMAIN, TOOL_NODE_TCP, TOOL_NODES};
+use musubi_mcapi::engine::{Engine, Outcome, RequestId};
+use musubi_mcapi::limits::{TOOL_DOMAIN, TOOL_NODE_TCP, TOOL_NODES};
+use musubi_mcapi::process::Running as Node;
+use musubi_mcapi::{Error, NodeId};
 use musubi_transport::links::Links as _;
-use musubi_transport::runtime::{Block, Hub, Node, Options};
+use musubi_transport::notices;
+use musubi_transport::runtime::{Block, Hub, Options};
 use musubi_transport::tcp;
 use musubi_transport::topology::Topology;
-use musubi_transport::{Error, NodeId, notices};
 
 use crate::failure::Failure;
 
@@ -77,7 +79,7 @@ impl Tool {
         notices::set_level(0);
         for number in numbers(topology, way) {
             let me = NodeId::new(TOOL_DOMAIN, number).context("the numbers of tools are within the limits")?;
-            match Node::start(Arc::clone(topology), me, Options::default()) {
+            match Node::start(Arc::clone(topology), me, Options::default()).map_err(Error::from) {
                 Ok(node) => return Ok(Tool { way, node }),
                 Err(Error::NodeInitialized) => {}
                 Err(error) => return Err(why_not(topology, me, way, error)),
@@ -134,7 +136,7 @@ impl Tool {
         loop {
             let slice = Deadline::At(until_ns.min(now_ns() + SLICE_NS));
             let answer = self.node.wait_for(slice, |engine, _| engine.take_outcome(question.0).transpose());
-            match answer {
+            match answer.map_err(Error::from) {
                 Ok(outcome) => return outcome?.map(Some),
                 Err(Error::Timeout) if now_ns() >= until_ns || interrupted.load(Ordering::Relaxed) => break,
                 Err(Error::Timeout) => {}

@@ -11,12 +11,12 @@ use alloc::vec::Vec;
 use musubi_core::lane::{Meeting, Payload as Placed, RECORD_BYTES_MAX, Turn};
 use musubi_core::mapped::Host;
 
-use crate::engine::Engine;
-use crate::frame::Header;
+use crate::NodeId;
+use crate::frame::{Header, Kinds};
 use crate::links::{Links, Loss, NoBlock, Payload, Report, Sent, Short};
+use crate::protocol::Protocol;
 use crate::running::Ways;
-use crate::shm::records::{self, Frame};
-use crate::{Error, NodeId};
+use crate::shm::records::{self, Frame, Refused};
 
 /// Most reports that one [`Ways::take_in`] takes.
 const ARRIVED_MAX: u32 = 256;
@@ -36,6 +36,7 @@ pub struct Refusals {
 #[derive(Debug)]
 pub struct MappedLinks<B: 'static> {
     host: &'static B,
+    kinds: &'static Kinds,
     pairs: Vec<Pair>,
     block_bytes: usize,
     reports: VecDeque<Report<NoBlock>>,
@@ -67,6 +68,7 @@ impl<B: Host> MappedLinks<B> {
         meetings: impl Iterator<Item = Meeting<'static>>,
         nodes: &[NodeId],
         block_bytes: u32,
+        kinds: &'static Kinds,
     ) -> MappedLinks<B> {
         let pairs = meetings.filter_map(|meeting| {
             let place = nodes.iter().position(|node| node.index() == usize::from(meeting.peer()))?;
@@ -76,6 +78,7 @@ impl<B: Host> MappedLinks<B> {
         });
         let mut links = MappedLinks {
             host,
+            kinds,
             pairs: pairs.collect(),
             block_bytes: block_bytes as usize,
             reports: VecDeque::new(),
@@ -141,7 +144,7 @@ impl<B: Host> MappedLinks<B> {
     fn receive(&mut self, index: usize) -> Option<Report<NoBlock>> {
         let pair = &mut self.pairs[index];
         let (link, _) = pair.meeting.link()?;
-        let frame = records::receive(link, &mut self.data);
+        let frame = records::receive(link, &mut self.data, self.kinds);
         let mut rings = link.must_ring_for_room();
         let payload = match &frame {
             Ok(None) => Ok(None),
@@ -154,9 +157,9 @@ impl<B: Host> MappedLinks<B> {
                 let mut copy = vec![0; *bytes as usize];
                 let taken = pair.meeting.take_block(*block, &mut copy);
                 rings |= taken == Ok(true);
-                taken.map(|_| Some((*header, Payload::Owned(copy)))).map_err(|_| Error::General)
+                taken.map(|_| Some((*header, Payload::Owned(copy)))).map_err(|_| Refused::Broken)
             }
-            Err(_) => Err(Error::General),
+            Err(refused) => Err(*refused),
         };
         if rings {
             pair.ring(self.host);
@@ -315,7 +318,7 @@ impl<B: Host> Ways for MappedLinks<B> {
         self.host.now_ns()
     }
 
-    fn take_in(&mut self, engine: &mut Engine<NoBlock>) {
+    fn take_in<P: Protocol<Block = NoBlock>>(&mut self, engine: &mut P) {
         for _ in 0..ARRIVED_MAX {
             let now_ns = self.host.now_ns();
             let Some(report) = self.next_report(now_ns) else { return };

@@ -9,11 +9,11 @@ use musubi_core::mapped::{Guard, Host, Latch};
 
 use super::links::MappedLinks;
 use super::{Deadline, Table};
-use crate::engine::{Engine, RequestId};
 use crate::links::NoBlock;
+use crate::protocol::Protocol;
 use crate::running::{Running, Ways as _};
 use crate::wakers::Wakers;
-use crate::{Error, NodeId};
+use crate::{LinkError, NodeId};
 
 /// Longest rest between two looks, nanoseconds: what a ring that was lost costs at most.
 const REST_NS_MAX: u64 = 10_000_000;
@@ -35,29 +35,29 @@ impl Default for Options {
 
 /// A running node; clones are handles of the same one. The last handle that is dropped ends it.
 #[derive(Debug)]
-pub struct Node<B: Host + Sync + 'static> {
-    shared: Arc<Shared<B>>,
+pub struct Node<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> {
+    shared: Arc<Shared<P, B>>,
 }
 
 #[derive(Debug)]
-struct Shared<B: Host + 'static> {
+struct Shared<P: Protocol<Block = NoBlock>, B: Host + 'static> {
     me: NodeId,
     host: &'static B,
     options: Options,
-    state: Latch<State<B>>,
+    state: Latch<State<P, B>>,
 }
 
 #[derive(Debug)]
-struct State<B: 'static> {
-    engine: Engine<NoBlock>,
+struct State<P: Protocol<Block = NoBlock>, B: 'static> {
+    engine: P,
     links: MappedLinks<B>,
-    wakers: Wakers,
-    /// [`Engine::changes`] when the wakers were last asked.
+    wakers: Wakers<P::Request>,
+    /// [`Protocol::changes`] when the wakers were last asked.
     told: u64,
     has_finished: bool,
 }
 
-impl<B: Host> State<B> {
+impl<P: Protocol<Block = NoBlock>, B: Host> State<P, B> {
     /// Takes in what the links have and does what is due; gives when something is due again.
     fn round(&mut self) -> u64 {
         self.links.take_in(&mut self.engine);
@@ -79,31 +79,31 @@ impl<B: Host> State<B> {
 
     fn finish(&mut self) -> Vec<Waker> {
         self.has_finished = true;
-        self.engine.leave(&mut self.links);
+        self.engine.end();
         self.links.leave();
         self.wakers.all()
     }
 }
 
-impl<B: Host + Sync + 'static> Node<B> {
+impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Node<P, B> {
     /// Starts the node at the region's place of the table. Its former incarnation, if there was one, is over by that.
     ///
     /// # Errors
-    /// [`Error::NodeInitFailed`] if the table is not that of the memory, or says the same node twice or too small links.
+    /// [`LinkError::Unavailable`] if the table is not that of the memory, or says the same node twice or too small links.
     pub fn start(
         table: Table<'_>,
         region: Region<'static>,
         host: &'static B,
         options: Options,
-    ) -> Result<Node<B>, Error> {
+    ) -> Result<Node<P, B>, LinkError> {
         table.check(&region)?;
         let me = table.nodes[usize::from(region.place())];
         let numbers: Vec<u16> = table.nodes.iter().map(|node| node.index() as u16).collect();
         let row = region.begin(&numbers, table.hash());
-        let mut engine = Engine::new(me, row.incarnation());
+        let mut engine = P::new(me, row.incarnation());
         engine.limit_payload(table.shape.block_bytes);
-        let links = MappedLinks::new(host, row, table.nodes, table.shape.block_bytes);
-        let state = State { engine, links, wakers: Wakers::default(), told: 0, has_finished: false };
+        let links = MappedLinks::new(host, row, table.nodes, table.shape.block_bytes, P::KINDS);
+        let state = State { engine, links, wakers: Wakers::new(), told: 0, has_finished: false };
         Ok(Node { shared: Arc::new(Shared { me, host, options, state: Latch::new(state) }) })
     }
 
@@ -121,20 +121,20 @@ impl<B: Host + Sync + 'static> Node<B> {
     /// for a handler of interrupts.
     ///
     /// # Errors
-    /// [`Error::NodeNotInitialized`] if the node has ended.
-    pub fn serve(&self) -> Result<(), Error> {
+    /// [`LinkError::Ended`] if the node has ended.
+    pub fn serve(&self) -> Result<(), LinkError> {
         let mut state = self.enter()?;
         state.round();
         Self::leave(state);
         Ok(())
     }
 
-    fn enter(&self) -> Result<Guard<'_, State<B>>, Error> {
+    fn enter(&self) -> Result<Guard<'_, State<P, B>>, LinkError> {
         let state = self.shared.state.lock(self.shared.host);
-        if state.has_finished { Err(Error::NodeNotInitialized) } else { Ok(state) }
+        if state.has_finished { Err(LinkError::Ended) } else { Ok(state) }
     }
 
-    fn leave(mut state: Guard<'_, State<B>>) {
+    fn leave(mut state: Guard<'_, State<P, B>>) {
         let wakers = state.settle();
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
@@ -143,10 +143,10 @@ impl<B: Host + Sync + 'static> Node<B> {
     /// Looks again and again, then rests in between, until `ready` gives something.
     fn look_until<R>(
         &self,
-        state: &mut State<B>,
+        state: &mut State<P, B>,
         deadline: Deadline,
-        ready: &mut impl FnMut(&mut Engine<NoBlock>, &mut MappedLinks<B>) -> Option<R>,
-    ) -> Result<R, Error> {
+        ready: &mut impl FnMut(&mut P, &mut MappedLinks<B>) -> Option<R>,
+    ) -> Result<R, LinkError> {
         let mut looks = 0;
         let mut seen = u64::MAX;
         loop {
@@ -158,14 +158,14 @@ impl<B: Host + Sync + 'static> Node<B> {
             let due_ns = state.round();
             if state.engine.changes() != seen {
                 if deadline == Deadline::Poll {
-                    return ready(&mut state.engine, &mut state.links).ok_or(Error::Timeout);
+                    return ready(&mut state.engine, &mut state.links).ok_or(LinkError::Timeout);
                 }
                 looks = 0;
                 continue;
             }
             let until_ns = match deadline {
-                Deadline::Poll => return Err(Error::Timeout),
-                Deadline::At(ns) if state.links.now_ns() >= ns => return Err(Error::Timeout),
+                Deadline::Poll => return Err(LinkError::Timeout),
+                Deadline::At(ns) if state.links.now_ns() >= ns => return Err(LinkError::Timeout),
                 Deadline::At(ns) => ns,
                 Deadline::Forever => u64::MAX,
             };
@@ -178,7 +178,7 @@ impl<B: Host + Sync + 'static> Node<B> {
         }
     }
 
-    fn rest(&self, state: &mut State<B>, until_ns: u64) {
+    fn rest(&self, state: &mut State<P, B>, until_ns: u64) {
         let host = self.shared.host;
         let until_ns = until_ns.min(host.now_ns().saturating_add(REST_NS_MAX));
         let announces = host.can_be_woken();
@@ -192,8 +192,9 @@ impl<B: Host + Sync + 'static> Node<B> {
     }
 }
 
-impl<B: Host + Sync + 'static> Running for Node<B> {
+impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Running for Node<P, B> {
     type Block = NoBlock;
+    type Protocol = P;
     type Ways = MappedLinks<B>;
     type Deadline = Deadline;
     const POLL: Deadline = Deadline::Poll;
@@ -202,7 +203,7 @@ impl<B: Host + Sync + 'static> Running for Node<B> {
         self.shared.me
     }
 
-    fn with<R>(&self, operation: impl FnOnce(&mut Engine<NoBlock>, &mut MappedLinks<B>) -> R) -> Result<R, Error> {
+    fn with<R>(&self, operation: impl FnOnce(&mut P, &mut MappedLinks<B>) -> R) -> Result<R, LinkError> {
         let mut state = self.enter()?;
         let now = &mut *state;
         let result = operation(&mut now.engine, &mut now.links);
@@ -210,10 +211,7 @@ impl<B: Host + Sync + 'static> Running for Node<B> {
         Ok(result)
     }
 
-    fn with_arrivals<R>(
-        &self,
-        operation: impl FnOnce(&mut Engine<NoBlock>, &mut MappedLinks<B>) -> R,
-    ) -> Result<R, Error> {
+    fn with_arrivals<R>(&self, operation: impl FnOnce(&mut P, &mut MappedLinks<B>) -> R) -> Result<R, LinkError> {
         let mut state = self.enter()?;
         for _ in 0..ARRIVALS_MAX {
             let before = state.engine.changes();
@@ -228,36 +226,33 @@ impl<B: Host + Sync + 'static> Running for Node<B> {
         Ok(result)
     }
 
-    fn with_aside<R>(
-        &self,
-        operation: impl FnOnce(&mut Engine<NoBlock>, &mut MappedLinks<B>) -> R,
-    ) -> Result<R, Error> {
+    fn with_aside<R>(&self, operation: impl FnOnce(&mut P, &mut MappedLinks<B>) -> R) -> Result<R, LinkError> {
         self.with(operation)
     }
 
     fn wait_for<R>(
         &self,
         deadline: Deadline,
-        mut ready: impl FnMut(&mut Engine<NoBlock>, &mut MappedLinks<B>) -> Option<R>,
-    ) -> Result<R, Error> {
+        mut ready: impl FnMut(&mut P, &mut MappedLinks<B>) -> Option<R>,
+    ) -> Result<R, LinkError> {
         let mut state = self.enter()?;
         let result = self.look_until(&mut state, deadline, &mut ready);
         Self::leave(state);
         result
     }
 
-    fn wake_when_complete(&self, request: RequestId, waker: &Waker) -> Result<bool, Error> {
+    fn wake_when_complete(&self, request: P::Request, waker: &Waker) -> Result<bool, LinkError> {
         let mut state = self.enter()?;
         let now = &mut *state;
         Ok(now.wakers.register(&now.engine, request, waker))
     }
 
-    fn wake_when_changed(&self, waker: &Waker) -> Result<(), Error> {
+    fn wake_when_changed(&self, waker: &Waker) -> Result<(), LinkError> {
         self.enter()?.wakers.register_for_change(waker);
         Ok(())
     }
 
-    fn finish(&self) -> Result<(), Error> {
+    fn finish(&self) -> Result<(), LinkError> {
         let mut state = self.enter()?;
         let wakers = state.finish();
         drop(state);
@@ -266,13 +261,13 @@ impl<B: Host + Sync + 'static> Running for Node<B> {
     }
 }
 
-impl<B: Host + Sync + 'static> Clone for Node<B> {
-    fn clone(&self) -> Node<B> {
+impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Clone for Node<P, B> {
+    fn clone(&self) -> Node<P, B> {
         Node { shared: Arc::clone(&self.shared) }
     }
 }
 
-impl<B: Host + 'static> Drop for Shared<B> {
+impl<P: Protocol<Block = NoBlock>, B: Host + 'static> Drop for Shared<P, B> {
     fn drop(&mut self) {
         // Nobody else has it any more.
         if let Some(mut state) = self.state.try_lock()

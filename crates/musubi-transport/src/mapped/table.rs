@@ -3,7 +3,7 @@
 use musubi_core::lane::Region;
 use musubi_core::layout::LinkShape;
 
-use crate::{Error, NodeId};
+use crate::{LinkError, NodeId};
 
 /// Fewest slots of a lane: a quarter of it must hold a record beside what is kept for control.
 const SLOTS_MIN: u32 = 256;
@@ -48,10 +48,10 @@ impl<'t> Table<'t> {
     }
 
     /// Whether it can be the table of this memory.
-    pub(super) fn check(&self, region: &Region<'_>) -> Result<(), Error> {
+    pub(super) fn check(&self, region: &Region<'_>) -> Result<(), LinkError> {
         let fits = usize::from(region.nodes()) == self.nodes.len() && region.shape() == self.shape;
         let large = self.shape.slots >= SLOTS_MIN && self.shape.block_bytes >= BLOCK_BYTES_MIN;
         let unique = (1..self.nodes.len()).all(|place| !self.nodes[..place].contains(&self.nodes[place]));
-        if fits && large && unique { Ok(()) } else { Err(Error::NodeInitFailed) }
+        if fits && large && unique { Ok(()) } else { Err(LinkError::Unavailable) }
     }
 }

@@ -14,19 +14,21 @@ use musubi_linux::clock::now_ns;
 use musubi_linux::futex::{self, Watch};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::Block;
 use super::shared::{Driver, Shared, State, TICK, silence, timespec, wake_all};
-use crate::Error;
+use crate::LinkError;
+use crate::protocol::Protocol;
 
 /// Time between two looks while the program calls, nanoseconds: how long a peer may wait for an answer while a program
 /// computes.
 pub const TICK_NS: u64 = 2_000_000;
 
 /// Starts the thread of a node.
-pub(super) fn start(shared: &Arc<Shared>) -> Result<(), Error> {
+pub(super) fn start<P: Protocol<Block = Block>>(shared: &Arc<Shared<P>>) -> Result<(), LinkError> {
     let of_thread = Arc::clone(shared);
     let name = format!("musubi {}", shared.wiring.me);
     let thread = std::thread::Builder::new().name(name).spawn(move || run(&of_thread));
-    let thread = thread.map_err(|_| Error::NodeInitFailed)?;
+    let thread = thread.map_err(|_| LinkError::Unavailable)?;
     *shared.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     Ok(())
 }
@@ -38,7 +40,7 @@ struct Seen {
     sleeps: u64,
 }
 
-fn run(shared: &Shared) {
+fn run<P: Protocol<Block = Block>>(shared: &Shared<P>) {
     musubi_linux::signals::leave_to_program();
     let mut seen = Seen::default();
     loop {
@@ -60,7 +62,11 @@ fn rest_until(bell: &AtomicU32, expected: u32, rest: Deadline) {
 }
 
 /// Looks who has the links, and serves them if nobody sleeps on them; says how long to rest.
-fn look(shared: &Shared, mut state: MutexGuard<'_, State>, seen: &mut Seen) -> Deadline {
+fn look<P: Protocol<Block = Block>>(
+    shared: &Shared<P>,
+    mut state: MutexGuard<'_, State<P>>,
+    seen: &mut Seen,
+) -> Deadline {
     let calls = std::mem::replace(&mut seen.calls, state.calls);
     let sleeps = std::mem::replace(&mut seen.sleeps, state.sleeps);
     match state.driver {
@@ -82,7 +88,7 @@ fn look(shared: &Shared, mut state: MutexGuard<'_, State>, seen: &mut Seen) -> D
 }
 
 /// Has the links until a caller comes.
-fn drive<'n>(shared: &'n Shared, mut state: MutexGuard<'n, State>) {
+fn drive<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, mut state: MutexGuard<'n, State<P>>) {
     state.driver = Driver::Background;
     while state.driver == Driver::Background && !state.has_finished() {
         shared.serve(&mut state);
@@ -107,7 +113,7 @@ fn drive<'n>(shared: &'n Shared, mut state: MutexGuard<'n, State>) {
 }
 
 /// Sleeps until a descriptor of the links is ready, somebody kicks, or the instant.
-fn sleep(shared: &Shared, until_ns: u64) {
+fn sleep<P: Protocol<Block = Block>>(shared: &Shared<P>, until_ns: u64) {
     let timeout = (until_ns != u64::MAX).then(|| timespec(until_ns.saturating_sub(now_ns())));
     let mut watched = [
         PollFd::from_borrowed_fd(shared.wiring.epoll.as_fd(), PollFlags::IN),

@@ -11,9 +11,9 @@
 //!
 //! ```no_run
 //! # use std::os::fd::AsFd;
-//! # use musubi_transport::{Error, runtime::Node};
+//! # use musubi_transport::{LinkError, protocol::Protocol, runtime::{Block, Node}};
 //! # fn wait_for_readable(_: std::os::fd::BorrowedFd<'_>, _until_ns: u64) {}
-//! # fn event_loop(node: &Node) -> Result<(), Error> {
+//! # fn event_loop<P: Protocol<Block = Block>>(node: &Node<P>) -> Result<(), LinkError> {
 //! loop {
 //!     // Try everything that is of interest: receive, test requests.
 //!     if let Some(until_ns) = node.arm()? {
@@ -28,9 +28,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use musubi_linux::descriptor::Descriptor;
 use rustix::event::epoll;
 
-use super::Node;
 use super::shared::{Driver, State, ring, silence};
-use crate::Error;
+use super::{Block, Node};
+use crate::LinkError;
+use crate::protocol::Protocol;
 
 /// What a program's event loop sleeps on.
 #[derive(Debug)]
@@ -41,39 +42,39 @@ pub(super) struct EventLoop {
 
 impl EventLoop {
     /// Ready when `links` are, or when woken.
-    pub fn new(links: &Descriptor) -> Result<EventLoop, Error> {
-        let descriptor = Descriptor::epoll().map_err(|_| Error::NodeInitFailed)?;
-        let bell = Descriptor::event().map_err(|_| Error::NodeInitFailed)?;
+    pub fn new(links: &Descriptor) -> Result<EventLoop, LinkError> {
+        let descriptor = Descriptor::epoll().map_err(|_| LinkError::Unavailable)?;
+        let bell = Descriptor::event().map_err(|_| LinkError::Unavailable)?;
         for part in [links, &bell] {
             epoll::add(&descriptor, part, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
-                .map_err(|_| Error::NodeInitFailed)?;
+                .map_err(|_| LinkError::Unavailable)?;
         }
         Ok(EventLoop { descriptor, bell })
     }
 
     /// Wakes the loop, if it sleeps or is about to; it is readable until the loop arms again.
-    pub fn wake(&self, state: &mut State) {
+    pub fn wake<P: Protocol<Block = Block>>(&self, state: &mut State<P>) {
         if state.armed_by.take().is_some() {
             ring(&self.bell);
         }
     }
 }
 
-impl AsFd for Node {
+impl<P: Protocol<Block = Block>> AsFd for Node<P> {
     /// Readable once something has come, while the node is armed ([`Node::arm`]). Only to be watched, not read.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.event_loop.descriptor.as_fd()
     }
 }
 
-impl Node {
+impl<P: Protocol<Block = Block>> Node<P> {
     /// Looks at the links, and lets peers make the descriptor readable from now on. `None` if something has changed since
     /// the last time: look first, then arm again. Otherwise the instant (nanoseconds of [`Node::now_ns`], `u64::MAX` for
     /// none) at which to arm again at the latest.
     ///
     /// # Errors
-    /// [`Error::NodeNotInitialized`].
-    pub fn arm(&self) -> Result<Option<u64>, Error> {
+    /// [`LinkError::Ended`].
+    pub fn arm(&self) -> Result<Option<u64>, LinkError> {
         let mut state = self.shared.enter()?;
         silence(&self.shared.event_loop.bell);
         let has_links = state.driver != Driver::Caller;
@@ -97,7 +98,7 @@ impl Node {
 }
 
 /// Lets peers ring from now on; until when the loop may sleep, unless something came meanwhile.
-fn sleep_prepared(state: &mut State) -> Option<u64> {
+fn sleep_prepared<P: Protocol<Block = Block>>(state: &mut State<P>) -> Option<u64> {
     let until_ns = state.due_ns();
     if state.hub.prepare_sleep() {
         state.hub.finish_sleep();

@@ -11,12 +11,13 @@
 use std::time::Duration;
 
 use super::shared::Shared;
-use super::{Deadline, Node};
+use super::{Block, Deadline, Node};
+use crate::protocol::Protocol;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_micros(200);
 
-impl Node {
+impl<P: Protocol<Block = Block>> Node<P> {
     /// Waits until nothing is under way to or from peers that the end of this process could lose.
     pub fn deliver(&self, deadline: Deadline) {
         while self.shared.is_ours() && !self.shared.has_delivered() && !deadline.passed() {
@@ -25,7 +26,7 @@ impl Node {
     }
 }
 
-impl Shared {
+impl<P: Protocol<Block = Block>> Shared<P> {
     /// One look; true also of a node that has ended.
     fn has_delivered(&self) -> bool {
         let Some(mut state) = self.try_lock() else { return false };

@@ -3,10 +3,10 @@
 use std::task::Waker;
 
 use super::{Block, Deadline, Hub, Node};
-use crate::engine::{Engine, RequestId};
 use crate::links::Payload;
+use crate::protocol::Protocol;
 use crate::running::{Running, Ways};
-use crate::{Error, NodeId};
+use crate::{LinkError, NodeId};
 
 impl Ways for Hub {
     #[inline]
@@ -15,7 +15,7 @@ impl Ways for Hub {
     }
 
     #[inline]
-    fn take_in(&mut self, engine: &mut Engine<Block>) {
+    fn take_in<P: Protocol<Block = Block>>(&mut self, engine: &mut P) {
         Hub::take_in(self, engine);
     }
 
@@ -25,8 +25,9 @@ impl Ways for Hub {
     }
 }
 
-impl Running for Node {
+impl<P: Protocol<Block = Block>> Running for Node<P> {
     type Block = Block;
+    type Protocol = P;
     type Ways = Hub;
     type Deadline = Deadline;
     const POLL: Deadline = Deadline::Poll;
@@ -37,17 +38,17 @@ impl Running for Node {
     }
 
     #[inline(always)]
-    fn with<R>(&self, operation: impl FnOnce(&mut Engine<Block>, &mut Hub) -> R) -> Result<R, Error> {
+    fn with<R>(&self, operation: impl FnOnce(&mut P, &mut Hub) -> R) -> Result<R, LinkError> {
         Node::with(self, operation)
     }
 
     #[inline]
-    fn with_arrivals<R>(&self, operation: impl FnOnce(&mut Engine<Block>, &mut Hub) -> R) -> Result<R, Error> {
+    fn with_arrivals<R>(&self, operation: impl FnOnce(&mut P, &mut Hub) -> R) -> Result<R, LinkError> {
         Node::with_arrivals(self, operation)
     }
 
     #[inline]
-    fn with_aside<R>(&self, operation: impl FnOnce(&mut Engine<Block>, &mut Hub) -> R) -> Result<R, Error> {
+    fn with_aside<R>(&self, operation: impl FnOnce(&mut P, &mut Hub) -> R) -> Result<R, LinkError> {
         Node::with_aside(self, operation)
     }
 
@@ -55,20 +56,20 @@ impl Running for Node {
     fn wait_for<R>(
         &self,
         deadline: Deadline,
-        ready: impl FnMut(&mut Engine<Block>, &mut Hub) -> Option<R>,
-    ) -> Result<R, Error> {
+        ready: impl FnMut(&mut P, &mut Hub) -> Option<R>,
+    ) -> Result<R, LinkError> {
         Node::wait_for(self, deadline, ready)
     }
 
-    fn wake_when_complete(&self, request: RequestId, waker: &Waker) -> Result<bool, Error> {
+    fn wake_when_complete(&self, request: P::Request, waker: &Waker) -> Result<bool, LinkError> {
         Node::wake_when_complete(self, request, waker)
     }
 
-    fn wake_when_changed(&self, waker: &Waker) -> Result<(), Error> {
+    fn wake_when_changed(&self, waker: &Waker) -> Result<(), LinkError> {
         Node::wake_when_changed(self, waker)
     }
 
-    fn finish(&self) -> Result<(), Error> {
+    fn finish(&self) -> Result<(), LinkError> {
         Node::finish(self)
     }
 }

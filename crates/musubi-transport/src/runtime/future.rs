@@ -2,12 +2,13 @@
 
 use std::task::Waker;
 
+use super::Block;
 use super::shared::State;
-use crate::engine::RequestId;
+use crate::protocol::Protocol;
 
-impl State {
+impl<P: Protocol<Block = Block>> State<P> {
     /// See [`super::Node::wake_when_complete`].
-    pub fn register(&mut self, request: RequestId, waker: &Waker) -> bool {
+    pub fn register(&mut self, request: P::Request, waker: &Waker) -> bool {
         self.wakers.register(&self.engine, request, waker)
     }
 

@@ -12,14 +12,14 @@ use musubi_linux::clock::now_ns;
 use musubi_linux::descriptor::Descriptor;
 
 use crate::carrier::Carrier;
-use crate::engine::Engine;
-use crate::frame::{Header, Kind};
-use crate::links::{Links, NoBlock, Payload, Report, Sent, SharedBytes, Short};
+use crate::frame::{Header, Kinds};
+use crate::links::{Links, NoBlock, Payload, Report, Sent, SharedBytes};
 use crate::picture::{DoorPicture, LinkPicture, LogPicture};
+use crate::protocol::Protocol;
 use crate::shm::{Arrival, ShmCarrier};
 use crate::tcp::TcpCarrier;
 use crate::topology::{Topology, Way};
-use crate::{Error, NodeId, notices};
+use crate::{LinkError, NodeId, notices};
 
 pub use crate::shm::Block;
 
@@ -51,12 +51,14 @@ pub struct Wiring {
     pub incarnation: u32,
     /// Where descriptors are registered.
     pub epoll: Arc<Descriptor>,
+    /// The frames that the node's protocol speaks.
+    pub kinds: &'static Kinds,
 }
 
 impl Wiring {
-    pub(super) fn new(topology: Arc<Topology>, me: NodeId) -> Result<Wiring, Error> {
-        let epoll = Descriptor::epoll().map_err(|_| Error::NodeInitFailed)?;
-        Ok(Wiring { topology, me, incarnation: next_incarnation(), epoll: Arc::new(epoll) })
+    pub(super) fn new(topology: Arc<Topology>, me: NodeId, kinds: &'static Kinds) -> Result<Wiring, LinkError> {
+        let epoll = Descriptor::epoll().map_err(|_| LinkError::Unavailable)?;
+        Ok(Wiring { topology, me, incarnation: next_incarnation(), epoll: Arc::new(epoll), kinds })
     }
 }
 
@@ -64,7 +66,7 @@ impl Wiring {
 const PROCESSES_APART: u32 = 0x9e37_79b2;
 
 /// Tells runs of a node apart: odd, by a hasher's random key from those of other processes, and one step on from the
-/// last of this process, so that names of endpoints differ between a node's runs (see `Engine::new`). Children of one
+/// last of this process, so that names of endpoints differ between a node's runs (see `Protocol::new`). Children of one
 /// parent have its key and its steps, but not its number.
 fn next_incarnation() -> u32 {
     static FIRST: OnceLock<u32> = OnceLock::new();
@@ -114,21 +116,21 @@ impl std::fmt::Debug for Hub {
 
 impl Hub {
     /// The links that the system says this node has.
-    pub(super) fn of_system(wiring: &Wiring) -> Result<Hub, Error> {
-        let Wiring { topology, me, incarnation, epoll } = wiring;
+    pub(super) fn of_system(wiring: &Wiring) -> Result<Hub, LinkError> {
+        let Wiring { topology, me, incarnation, epoll, kinds } = wiring;
         let mut hub = Hub::without(wiring);
         let place = topology.nodes.get(me);
         let by_memory = |peer: NodeId| peer != *me && topology.way(*me, peer) == Some(Way::SharedMemory);
         let has_memory = topology.nodes.is_empty() || place.is_some_and(|place| place.shared_memory.is_some());
         if has_memory || topology.nodes.keys().any(|peer| by_memory(*peer)) {
-            let memory = ShmCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll));
+            let memory = ShmCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll), kinds);
             hub.memory = Some(memory.inspect_err(|error| says_why_not(*me, error))?);
         }
         if TcpCarrier::is_needed(topology, *me) || place.is_some_and(|place| place.tcp.is_some()) {
-            let network = TcpCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll));
+            let network = TcpCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll), kinds);
             hub.network = Some(Box::new(network.map_err(|error| {
                 says_why_not(*me, &error);
-                Error::NodeInitFailed
+                LinkError::Unavailable
             })?));
         }
         Ok(hub)
@@ -249,7 +251,7 @@ impl Hub {
     /// Gives the engine one report, of memory first, which is the quicker one, and says its frame's class, 0 if it is
     /// none; `None` if there is no report.
     #[inline(always)]
-    pub(super) fn take_in_one(&mut self, engine: &mut Engine<Block>) -> Option<u8> {
+    pub(super) fn take_in_one<P: Protocol<Block = Block>>(&mut self, engine: &mut P) -> Option<u8> {
         let Some(memory) = &mut self.memory else { return self.take_in_other(engine) };
         match memory.next_place() {
             Some(place) => self.take_in_from(place, engine),
@@ -260,13 +262,13 @@ impl Hub {
 
     /// Gives the engine what else there is to report, where [`ShmCarrier::next_place`] has found none.
     #[inline(never)]
-    fn take_in_other(&mut self, engine: &mut Engine<Block>) -> Option<u8> {
+    fn take_in_other<P: Protocol<Block = Block>>(&mut self, engine: &mut P) -> Option<u8> {
         let of_memory = self.memory.as_mut().and_then(ShmCarrier::next_of_rest);
         let report = match of_memory {
             Some(report) => report,
             None => self.network.as_mut()?.next_report(self.now_ns).map(without_blocks)?,
         };
-        let now_ns = self.time_of(&report);
+        let now_ns = self.time_of::<P>(&report);
         let class = if let Report::Frame { header, .. } = &report { header.class } else { 0 };
         engine.report(now_ns, report, self);
         Some(class)
@@ -275,21 +277,17 @@ impl Hub {
     /// Gives the engine the next frame of a link in shared memory. A report is large, and costs more to hand on than a
     /// scalar to take in.
     #[inline(never)]
-    fn take_in_from(&mut self, place: u16, engine: &mut Engine<Block>) -> Option<u8> {
+    fn take_in_from<P: Protocol<Block = Block>>(&mut self, place: u16, engine: &mut P) -> Option<u8> {
         let memory = self.memory.as_mut()?;
         let Some((node, header, word)) = memory.brief_from(place) else { return self.take_in_arrival(place, engine) };
-        if header.kind == Kind::Scalar {
-            let word = (header.length as usize == size_of_val(&word)).then_some(word);
-            engine.word(self.now_ns, node, &header, word, self);
-        } else {
-            self.hand_in(node, header, Payload::Short(Short::of_word(word, header.length as usize)), engine);
-        }
+        let now_ns = self.time_of_frame::<P>(&header);
+        engine.word(now_ns, node, &header, word, self);
         Some(header.class)
     }
 
     /// Gives the engine the next frame of a link, whose payload is longer; or what is to be reported instead.
     #[inline(never)]
-    fn take_in_arrival(&mut self, place: u16, engine: &mut Engine<Block>) -> Option<u8> {
+    fn take_in_arrival<P: Protocol<Block = Block>>(&mut self, place: u16, engine: &mut P) -> Option<u8> {
         let memory = self.memory.as_mut()?;
         // If the link has just ended there is a report of that, and its successor's frames come behind it.
         let arrival = if memory.holds_reports() { None } else { memory.arrival_from(place) };
@@ -302,19 +300,21 @@ impl Hub {
 
     /// Gives the engine a frame.
     #[inline(never)]
-    fn hand_in(&mut self, peer: NodeId, header: Header, payload: Payload<Block>, engine: &mut Engine<Block>) {
-        if header.kind == Kind::Message {
-            return engine.came(self.now_ns, peer, &header, payload, self);
-        }
-        let report = Report::Frame { peer, header, payload };
-        let now_ns = self.time_of(&report);
-        engine.report(now_ns, report, self);
+    fn hand_in<P: Protocol<Block = Block>>(
+        &mut self,
+        peer: NodeId,
+        header: Header,
+        payload: Payload<Block>,
+        engine: &mut P,
+    ) {
+        let now_ns = self.time_of_frame::<P>(&header);
+        engine.frame(now_ns, peer, &header, payload, self);
     }
 
     /// Gives the engine what has arrived, at most `REPORTS_MAX` reports: before taking the most urgent message, say, as
     /// a more urgent one may lie right behind the first.
     #[inline]
-    pub fn take_in(&mut self, engine: &mut Engine<Block>) {
+    pub fn take_in<P: Protocol<Block = Block>>(&mut self, engine: &mut P) {
         for _ in 0..REPORTS_MAX {
             if self.take_in_one(engine).is_none() {
                 return;
@@ -324,12 +324,17 @@ impl Hub {
 
     /// When what is reported came: what is a matter of time gets a fresh reading, everything else the last one.
     #[inline]
-    fn time_of(&mut self, report: &Report<Block>) -> u64 {
+    fn time_of<P: Protocol<Block = Block>>(&mut self, report: &Report<Block>) -> u64 {
         match report {
-            Report::Frame { header, .. } if matches!(header.kind, Kind::Ping | Kind::Pong) => self.now_ns(),
-            Report::Frame { .. } | Report::Acknowledged { .. } | Report::Room { .. } => self.now_ns,
+            Report::Frame { header, .. } => self.time_of_frame::<P>(header),
+            Report::Acknowledged { .. } | Report::Room { .. } => self.now_ns,
             Report::Up { .. } | Report::Down { .. } | Report::Absent { .. } => self.now_ns(),
         }
+    }
+
+    #[inline]
+    fn time_of_frame<P: Protocol>(&mut self, header: &Header) -> u64 {
+        if P::is_timed(header) { self.now_ns() } else { self.now_ns }
     }
 
     /// Sends and rings what sends have left to do; true if something went to the network.

@@ -16,7 +16,7 @@
 //! waits, it sleeps in the kernel on the links itself; the next call that could wait sends it back to ticking, once.
 //!
 //! What it does not do: read descriptions; serve a child made by `fork`, which has no part in
-//! the node: every call there says [`Error::NodeNotInitialized`].
+//! the node: every call there says [`LinkError::Ended`].
 
 mod background;
 mod events;
@@ -38,10 +38,10 @@ pub use hub::{Block, Hub, Wiring};
 pub use musubi_linux::Deadline;
 
 use crate::carrier::Carrier;
-use crate::engine::{Engine, RequestId};
 use crate::links::NoBlock;
+use crate::protocol::Protocol;
 use crate::topology::Topology;
-use crate::{Error, NodeId};
+use crate::{LinkError, NodeId};
 use shared::Shared;
 
 /// Most looks at the links of one [`Node::with_arrivals`].
@@ -64,18 +64,18 @@ impl Default for Options {
 
 /// A running node; clones are handles of the same one. The last handle that is dropped ends it.
 #[derive(Debug)]
-pub struct Node {
-    shared: Arc<Shared>,
+pub struct Node<P: Protocol<Block = Block>> {
+    shared: Arc<Shared<P>>,
 }
 
-impl Node {
+impl<P: Protocol<Block = Block>> Node<P> {
     /// Starts a node of a system with the links that the system says it has. What is in the way is also said on the
     /// standard error ([`crate::notices`]).
     ///
     /// # Errors
-    /// [`Error::NodeInitialized`] if a living process has it; [`Error::DomainInvalid`] or [`Error::NodeInvalid`] if the
-    /// system has not; [`Error::NodeInitFailed`] if links or threads cannot be had.
-    pub fn start(topology: Arc<Topology>, me: NodeId, options: Options) -> Result<Node, Error> {
+    /// [`LinkError::NodeRuns`] if a living process has it; [`LinkError::DomainUnknown`] or [`LinkError::NodeUnknown`] if the
+    /// system has not; [`LinkError::Unavailable`] if links or threads cannot be had.
+    pub fn start(topology: Arc<Topology>, me: NodeId, options: Options) -> Result<Node<P>, LinkError> {
         Node::begin(topology, me, options, Hub::of_system)
     }
 
@@ -83,25 +83,34 @@ impl Node {
     ///
     /// # Errors
     /// As [`Node::start`], and what `network` gives.
-    pub fn start_with<F>(topology: Arc<Topology>, me: NodeId, options: Options, network: F) -> Result<Node, Error>
+    pub fn start_with<F>(
+        topology: Arc<Topology>,
+        me: NodeId,
+        options: Options,
+        network: F,
+    ) -> Result<Node<P>, LinkError>
     where
-        F: FnOnce(&Wiring) -> Result<Box<dyn Carrier<Block = NoBlock>>, Error>,
+        F: FnOnce(&Wiring) -> Result<Box<dyn Carrier<Block = NoBlock>>, LinkError>,
     {
         Node::begin(topology, me, options, |wiring| Ok(Hub::of_network(wiring, network(wiring)?)))
     }
 
-    fn begin<F>(topology: Arc<Topology>, me: NodeId, options: Options, links: F) -> Result<Node, Error>
+    fn begin<F>(topology: Arc<Topology>, me: NodeId, options: Options, links: F) -> Result<Node<P>, LinkError>
     where
-        F: FnOnce(&Wiring) -> Result<Hub, Error>,
+        F: FnOnce(&Wiring) -> Result<Hub, LinkError>,
     {
         if !topology.has(me) {
             hub::says_why_not(me, &"the description has no such node");
             let in_domain = |id: &NodeId| id.domain() == me.domain();
-            return Err(if topology.nodes.keys().any(in_domain) { Error::NodeInvalid } else { Error::DomainInvalid });
+            return Err(if topology.nodes.keys().any(in_domain) {
+                LinkError::NodeUnknown
+            } else {
+                LinkError::DomainUnknown
+            });
         }
         // The links say themselves what is in their way.
-        let refused = |_: &Error| hub::says_why_not(me, &"the system refuses a descriptor or a thread");
-        let wiring = Wiring::new(topology, me).inspect_err(refused)?;
+        let refused = |_: &LinkError| hub::says_why_not(me, &"the system refuses a descriptor or a thread");
+        let wiring = Wiring::new(topology, me, P::KINDS).inspect_err(refused)?;
         let hub = links(&wiring)?;
         let node = Node { shared: Arc::new(Shared::new(wiring, hub, options).inspect_err(refused)?) };
         background::start(&node.shared).inspect_err(refused)?;
@@ -131,9 +140,9 @@ impl Node {
     /// Does something with the engine, and flushes what it sent. Nothing that arrived meanwhile is looked at.
     ///
     /// # Errors
-    /// [`Error::NodeNotInitialized`] if the node has ended.
+    /// [`LinkError::Ended`] if the node has ended.
     #[inline(always)]
-    pub fn with<R>(&self, operation: impl FnOnce(&mut Engine<Block>, &mut Hub) -> R) -> Result<R, Error> {
+    pub fn with<R>(&self, operation: impl FnOnce(&mut P, &mut Hub) -> R) -> Result<R, LinkError> {
         let mut state = self.shared.enter()?;
         let state_now = &mut *state;
         let result = operation(&mut state_now.engine, &mut state_now.hub);
@@ -145,8 +154,8 @@ impl Node {
     /// `ARRIVALS_MAX` times, as peers may go on sending.
     ///
     /// # Errors
-    /// [`Error::NodeNotInitialized`] if the node has ended.
-    pub fn with_arrivals<R>(&self, operation: impl FnOnce(&mut Engine<Block>, &mut Hub) -> R) -> Result<R, Error> {
+    /// [`LinkError::Ended`] if the node has ended.
+    pub fn with_arrivals<R>(&self, operation: impl FnOnce(&mut P, &mut Hub) -> R) -> Result<R, LinkError> {
         let mut state = self.shared.enter()?;
         for _ in 0..ARRIVALS_MAX {
             let before = state.engine.changes();
@@ -165,16 +174,16 @@ impl Node {
     /// whenever something has changed; with [`Deadline::Poll`] the first two.
     ///
     /// # Errors
-    /// [`Error::Timeout`]; [`Error::NodeNotInitialized`] if the node has ended, also while waiting.
+    /// [`LinkError::Timeout`]; [`LinkError::Ended`] if the node has ended, also while waiting.
     #[inline(always)]
     pub fn wait_for<R>(
         &self,
         deadline: Deadline,
-        mut ready: impl FnMut(&mut Engine<Block>, &mut Hub) -> Option<R>,
-    ) -> Result<R, Error> {
+        mut ready: impl FnMut(&mut P, &mut Hub) -> Option<R>,
+    ) -> Result<R, LinkError> {
         // What it gives stays here: those who wait hand on only whether there is something.
         let mut found = None;
-        let mut is_ready = |engine: &mut Engine<Block>, hub: &mut Hub| {
+        let mut is_ready = |engine: &mut P, hub: &mut Hub| {
             found = ready(engine, hub);
             found.is_some()
         };
@@ -189,14 +198,14 @@ impl Node {
         } else {
             wait::in_vain(&self.shared, state, before, deadline, &mut is_ready)?;
         }
-        found.ok_or(Error::Timeout)
+        found.ok_or(LinkError::Timeout)
     }
 
     /// As [`Node::with`] for a future's task, which never waits itself: the background thread stays with the links.
     ///
     /// # Errors
-    /// [`Error::NodeNotInitialized`] if the node has ended.
-    pub fn with_aside<R>(&self, operation: impl FnOnce(&mut Engine<Block>, &mut Hub) -> R) -> Result<R, Error> {
+    /// [`LinkError::Ended`] if the node has ended.
+    pub fn with_aside<R>(&self, operation: impl FnOnce(&mut P, &mut Hub) -> R) -> Result<R, LinkError> {
         let mut state = self.shared.lock()?;
         let state_now = &mut *state;
         let result = operation(&mut state_now.engine, &mut state_now.hub);
@@ -208,8 +217,8 @@ impl Node {
     /// so already, wakes nobody and says true.
     ///
     /// # Errors
-    /// [`Error::NodeNotInitialized`] if the node has ended.
-    pub fn wake_when_complete(&self, request: RequestId, waker: &Waker) -> Result<bool, Error> {
+    /// [`LinkError::Ended`] if the node has ended.
+    pub fn wake_when_complete(&self, request: P::Request, waker: &Waker) -> Result<bool, LinkError> {
         let mut state = self.shared.lock()?;
         let complete = state.register(request, waker);
         self.shared.leave_aside(state);
@@ -219,31 +228,31 @@ impl Node {
     /// Wakes `waker` at the next change of anything: for operations that are tried again instead of being requests.
     ///
     /// # Errors
-    /// [`Error::NodeNotInitialized`] if the node has ended.
-    pub fn wake_when_changed(&self, waker: &Waker) -> Result<(), Error> {
+    /// [`LinkError::Ended`] if the node has ended.
+    pub fn wake_when_changed(&self, waker: &Waker) -> Result<(), LinkError> {
         let mut state = self.shared.lock()?;
         state.register_for_change(waker);
         self.shared.leave_aside(state);
         Ok(())
     }
 
-    /// Ends the node: peers are told, everybody who waits gets [`Error::NodeNotInitialized`], the name is free again.
+    /// Ends the node: peers are told, everybody who waits gets [`LinkError::Ended`], the name is free again.
     ///
     /// # Errors
-    /// [`Error::NodeNotInitialized`] if it had ended.
-    pub fn finish(&self) -> Result<(), Error> {
+    /// [`LinkError::Ended`] if it had ended.
+    pub fn finish(&self) -> Result<(), LinkError> {
         self.shared.finish()
     }
 }
 
-impl Clone for Node {
-    fn clone(&self) -> Node {
+impl<P: Protocol<Block = Block>> Clone for Node<P> {
+    fn clone(&self) -> Node<P> {
         self.shared.handles.fetch_add(1, Ordering::Relaxed);
         Node { shared: Arc::clone(&self.shared) }
     }
 }
 
-impl Drop for Node {
+impl<P: Protocol<Block = Block>> Drop for Node<P> {
     fn drop(&mut self) {
         if !self.shared.is_ours() {
             // In a forked child neither thread nor links are there to be ended: what is left of them is kept unused.

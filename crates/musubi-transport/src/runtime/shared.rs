@@ -19,12 +19,12 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 use super::Options;
 use super::events::EventLoop;
 use super::hub::{Block, Hub, REPORTS_MAX, Wiring};
-use crate::Error;
-use crate::engine::Engine;
+use crate::LinkError;
+use crate::protocol::Protocol;
 use crate::wakers::Wakers;
 
 /// Tries what a thread waits for; true if it is there.
-pub(super) type Ready<'r> = &'r mut dyn FnMut(&mut Engine<Block>, &mut Hub) -> bool;
+pub(super) type Ready<'r, P> = &'r mut dyn FnMut(&mut P, &mut Hub) -> bool;
 
 /// Bit of [`Shared::wanted`]: the background thread asks for a round of service. Below: how many want the lock.
 pub(super) const TICK: u32 = 1 << 31;
@@ -50,8 +50,8 @@ pub(super) enum Driver {
 
 /// What only the holder of the lock touches.
 #[derive(Debug)]
-pub(super) struct State {
-    pub engine: Engine<Block>,
+pub(super) struct State<P: Protocol<Block = Block>> {
+    pub engine: P,
     pub hub: Hub,
     pub driver: Driver,
     /// The driver sleeps in the kernel; peers ring.
@@ -66,7 +66,7 @@ pub(super) struct State {
     pub background_parked: bool,
     /// Calls that came in, so that the background thread sees whether any did.
     pub calls: u64,
-    /// [`Engine::changes`] when the program's event loop last armed.
+    /// [`Protocol::changes`] when the program's event loop last armed.
     pub armed_at: u64,
     /// The thread of the program's event loop, which sleeps, or is about to, until it is told of a change.
     pub armed_by: Option<ThreadId>,
@@ -74,15 +74,15 @@ pub(super) struct State {
     pub followers: u32,
     /// What the call that has the lock has taken in.
     taken: Taken,
-    pub wakers: Wakers,
-    /// [`Engine::changes`] when the waiting were last told.
+    pub wakers: Wakers<P::Request>,
+    /// [`Protocol::changes`] when the waiting were last told.
     told: u64,
     finished: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct Shared<P: Protocol<Block = Block>> {
+    state: Mutex<State<P>>,
     pub wanted: AtomicU32,
     pub follow: Condvar,
     /// Rouses the background thread from a tick.
@@ -101,23 +101,23 @@ pub(super) struct Shared {
     run: Run,
 }
 
-impl Shared {
-    pub fn new(wiring: Wiring, hub: Hub, mut options: Options) -> Result<Shared, Error> {
-        let event = || Descriptor::event().map_err(|_| Error::NodeInitFailed);
+impl<P: Protocol<Block = Block>> Shared<P> {
+    pub fn new(wiring: Wiring, hub: Hub, mut options: Options) -> Result<Shared<P>, LinkError> {
+        let event = || Descriptor::event().map_err(|_| LinkError::Unavailable);
         let (wake, kick) = (event()?, event()?);
         let alarm = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
             .map(Descriptor::from)
-            .map_err(|_| Error::NodeInitFailed)?;
+            .map_err(|_| LinkError::Unavailable)?;
         for (event, token) in [(&wake, TOKEN_WAKE), (&alarm, TOKEN_ALARM)] {
             epoll::add(&wiring.epoll, event, epoll::EventData::new_u64(token), epoll::EventFlags::IN)
-                .map_err(|_| Error::NodeInitFailed)?;
+                .map_err(|_| LinkError::Unavailable)?;
         }
         let event_loop = EventLoop::new(&wiring.epoll)?;
         if !musubi_linux::realtime::spin_allowed() {
             options.spin_ns = 0;
         }
         let state = State {
-            engine: Engine::new(wiring.me, wiring.incarnation),
+            engine: P::new(wiring.me, wiring.incarnation),
             hub,
             driver: Driver::Nobody,
             asleep: false,
@@ -130,7 +130,7 @@ impl Shared {
             armed_by: None,
             followers: 0,
             taken: Taken::NOTHING,
-            wakers: Wakers::default(),
+            wakers: Wakers::new(),
             told: 0,
             finished: false,
         };
@@ -158,17 +158,17 @@ impl Shared {
 
     /// The lock, if the node runs.
     #[inline(always)]
-    pub fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+    pub fn lock(&self) -> Result<MutexGuard<'_, State<P>>, LinkError> {
         if !self.run.is_this() {
-            return Err(Error::NodeNotInitialized);
+            return Err(LinkError::Ended);
         }
         let state = self.lock_anyway();
-        if state.finished { Err(Error::NodeNotInitialized) } else { Ok(state) }
+        if state.finished { Err(LinkError::Ended) } else { Ok(state) }
     }
 
     /// The lock, for a call that could wait: the background thread leaves the links to it.
     #[inline(always)]
-    pub fn enter(&self) -> Result<MutexGuard<'_, State>, Error> {
+    pub fn enter(&self) -> Result<MutexGuard<'_, State<P>>, LinkError> {
         let mut state = self.lock()?;
         state.calls = state.calls.wrapping_add(1);
         state.taken = Taken::NOTHING;
@@ -180,13 +180,13 @@ impl Shared {
     }
 
     #[inline(always)]
-    pub fn lock_anyway(&self) -> MutexGuard<'_, State> {
+    pub fn lock_anyway(&self) -> MutexGuard<'_, State<P>> {
         self.try_lock().unwrap_or_else(|| self.lock_contended())
     }
 
     /// The lock, if nobody has it.
     #[inline(always)]
-    pub fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, State<P>>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -195,7 +195,7 @@ impl Shared {
     }
 
     #[cold]
-    fn lock_contended(&self) -> MutexGuard<'_, State> {
+    fn lock_contended(&self) -> MutexGuard<'_, State<P>> {
         self.wanted.fetch_add(1, Ordering::Relaxed);
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.wanted.fetch_sub(1, Ordering::Relaxed);
@@ -204,7 +204,7 @@ impl Shared {
 
     /// Takes the links from the sleeping background thread, or from an event loop.
     #[cold]
-    pub fn oust(&self, state: &mut State) {
+    pub fn oust(&self, state: &mut State<P>) {
         let driver = std::mem::replace(&mut state.driver, Driver::Nobody);
         if std::mem::take(&mut state.asleep) {
             state.hub.finish_sleep();
@@ -220,7 +220,7 @@ impl Shared {
     }
 
     /// Nobody sleeps on the links any more: the background thread goes on ticking.
-    pub fn unpark_background(&self, state: &mut State) {
+    pub fn unpark_background(&self, state: &mut State<P>) {
         if std::mem::take(&mut state.background_parked) {
             self.ring_background();
         }
@@ -230,7 +230,7 @@ impl Shared {
     /// wants the lock, or was sent something more urgent than what this call got, it goes first: on the same core, who
     /// carries a stream would otherwise take the lock again and again until its time slice is over.
     #[inline(always)]
-    pub fn leave(&self, mut state: MutexGuard<'_, State>) {
+    pub fn leave(&self, mut state: MutexGuard<'_, State<P>>) {
         let sent = state.hub.flush();
         if state.is_watched() {
             return self.leave_watched(state, sent);
@@ -244,7 +244,7 @@ impl Shared {
 
     /// [`Shared::leave`] where somebody may have to be told.
     #[inline(never)]
-    fn leave_watched(&self, mut state: MutexGuard<'_, State>, sent: bool) {
+    fn leave_watched(&self, mut state: MutexGuard<'_, State<P>>, sent: bool) {
         let wakers = self.settle_flushed(&mut state, sent);
         let others_first = state.followers != 0 && state.taken.has_more_urgent();
         drop(state);
@@ -255,7 +255,7 @@ impl Shared {
     }
 
     /// As [`Shared::leave`], for a future's task: somebody must have the links while it is suspended.
-    pub fn leave_aside(&self, mut state: MutexGuard<'_, State>) {
+    pub fn leave_aside(&self, mut state: MutexGuard<'_, State<P>>) {
         let wakers = self.settle(&mut state);
         if state.driver == Driver::Nobody && !state.wakers.is_empty() {
             self.ring_background();
@@ -265,7 +265,7 @@ impl Shared {
     }
 
     /// Gives the lock up for a moment.
-    pub fn make_way<'n>(&'n self, mut state: MutexGuard<'n, State>) -> MutexGuard<'n, State> {
+    pub fn make_way<'n>(&'n self, mut state: MutexGuard<'n, State<P>>) -> MutexGuard<'n, State<P>> {
         let wakers = self.settle(&mut state);
         drop(state);
         wake_all(wakers);
@@ -279,12 +279,12 @@ impl Shared {
     }
 
     /// What must be done before the lock is given up: gives the wakers that are to be woken after that.
-    pub fn settle(&self, state: &mut State) -> Vec<Waker> {
+    pub fn settle(&self, state: &mut State<P>) -> Vec<Waker> {
         let sent = state.hub.flush();
         self.settle_flushed(state, sent)
     }
 
-    fn settle_flushed(&self, state: &mut State, sent: bool) -> Vec<Waker> {
+    fn settle_flushed(&self, state: &mut State<P>, sent: bool) -> Vec<Waker> {
         if state.asleep && (sent || state.hub.holds_reports()) {
             self.hasten(state);
         }
@@ -300,7 +300,7 @@ impl Shared {
     /// Who sleeps on the links must not oversleep what has become due by what was just sent, nor reports that another thread
     /// has read from the kernel and left.
     #[cold]
-    fn hasten(&self, state: &mut State) {
+    fn hasten(&self, state: &mut State<P>) {
         if state.hub.holds_reports() || state.due_ns() < state.sleep_until_ns {
             match state.driver {
                 Driver::Background => ring(&self.kick),
@@ -312,7 +312,7 @@ impl Shared {
 
     /// Something has changed: everybody who waits looks again.
     #[cold]
-    fn tell(&self, state: &mut State) -> Vec<Waker> {
+    fn tell(&self, state: &mut State<P>) -> Vec<Waker> {
         if state.followers != 0 {
             self.follow.notify_all();
         }
@@ -324,7 +324,7 @@ impl Shared {
     }
 
     /// The first round of a wait.
-    pub fn first_round(&self, state: &mut State, deadline: Deadline, ready: Ready) -> bool {
+    pub fn first_round(&self, state: &mut State<P>, deadline: Deadline, ready: Ready<P>) -> bool {
         let sleeps_at_once = self.options.spin_ns == 0 && deadline != Deadline::Poll;
         state.hub.before_look(sleeps_at_once);
         let before = state.engine.changes();
@@ -335,14 +335,14 @@ impl Shared {
 
     /// A look for the good of others, by a thread that has what it wants.
     #[cold]
-    pub fn glance(&self, state: &mut State) {
+    pub fn glance(&self, state: &mut State<P>) {
         state.hub.now_ns();
         let mut seen = state.engine.changes();
         let _ = self.look(state, &mut seen, &mut |_, _| false);
     }
 
     /// A look at the links with everything that belongs to one, then tries `ready` if something changed.
-    pub fn round(&self, state: &mut State, ready: Ready) -> bool {
+    pub fn round(&self, state: &mut State<P>, ready: Ready<P>) -> bool {
         let mut seen = state.engine.changes();
         if self.look(state, &mut seen, ready) {
             return true;
@@ -354,7 +354,7 @@ impl Shared {
     /// Takes in what the links have, at most [`REPORTS_MAX`] reports, and tries `ready` as soon as the engine's changes
     /// are not those `seen` at the last try.
     #[inline(always)]
-    pub fn look(&self, state: &mut State, seen: &mut u64, ready: Ready) -> bool {
+    pub fn look(&self, state: &mut State<P>, seen: &mut u64, ready: Ready<P>) -> bool {
         if self.wanted.load(Ordering::Relaxed) & TICK != 0 {
             self.serve(state);
         }
@@ -380,7 +380,7 @@ impl Shared {
     /// Not while somebody sleeps on the links: what makes descriptors ready wakes that one, who must find it there. If we
     /// silenced a ring before it has run, it would sleep on, and the alarm that we took would not be set again.
     #[cold]
-    pub fn serve(&self, state: &mut State) {
+    pub fn serve(&self, state: &mut State<P>) {
         self.wanted.fetch_and(!TICK, Ordering::Relaxed);
         if state.asleep {
             return;
@@ -398,7 +398,7 @@ impl Shared {
     /// Sees to it that a sleep on the descriptors ends at this instant at the latest. The alarm may ring earlier: what is
     /// due moves on with every frame, and leaving the alarm where it was costs nothing, where a time-out of each sleep
     /// would set a timer of the kernel each time.
-    pub fn set_alarm(&self, state: &mut State, due_ns: u64) {
+    pub fn set_alarm(&self, state: &mut State<P>, due_ns: u64) {
         if state.alarm_ns <= due_ns {
             return;
         }
@@ -423,7 +423,7 @@ impl Shared {
 
     /// Acts on descriptors that are ready. What is to rouse a thread that sleeps on them is left for that thread: silenced by
     /// another it would never come back.
-    pub fn hand_events(&self, state: &mut State, events: &Events) {
+    pub fn hand_events(&self, state: &mut State<P>, events: &Events) {
         for token in &events.tokens[..events.count] {
             match *token {
                 TOKEN_WAKE | TOKEN_ALARM if state.asleep => {}
@@ -444,10 +444,10 @@ impl Shared {
     }
 
     /// See [`super::Node::finish`].
-    pub fn finish(&self) -> Result<(), Error> {
+    pub fn finish(&self) -> Result<(), LinkError> {
         let mut state = self.lock()?;
         let State { engine, hub, .. } = &mut *state;
-        engine.leave(hub);
+        engine.end();
         let leaving = hub.close();
         state.finished = true;
         let wakers = state.wakers.all();
@@ -476,7 +476,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl<P: Protocol<Block = Block>> State<P> {
     /// Whether the node has ended.
     pub fn has_finished(&self) -> bool {
         self.finished
@@ -496,14 +496,14 @@ impl State {
     /// Tries; again if the try itself has changed something (a sender that asks its own node for credit has it at once),
     /// of which nobody else would tell.
     #[inline(always)]
-    pub fn attempt(&mut self, ready: Ready) -> bool {
+    pub fn attempt(&mut self, ready: Ready<P>) -> bool {
         let before = self.engine.changes();
         ready(&mut self.engine, &mut self.hub) || self.attempt_again(before, ready)
     }
 
     /// The second of these tries, if something has changed since `before` the first one.
     #[inline]
-    pub fn attempt_again(&mut self, before: u64, ready: Ready) -> bool {
+    pub fn attempt_again(&mut self, before: u64, ready: Ready<P>) -> bool {
         self.engine.changes() != before && ready(&mut self.engine, &mut self.hub)
     }
 
@@ -586,6 +586,7 @@ mod tests {
 
     use super::*;
     use crate::NodeId;
+    use crate::protocol::Silent;
     use crate::runtime::Node;
     use crate::runtime::within::Switchboard;
     use crate::topology::Topology;
@@ -594,7 +595,8 @@ mod tests {
     fn a_bell_is_left_for_who_sleeps_on_the_links() {
         let (board, system) = (Switchboard::new(), Arc::new(Topology::single_machine()));
         let me = NodeId::new(0, 1).unwrap();
-        let node = Node::start_with(system, me, Options::default(), |wiring| board.join(wiring)).unwrap();
+        let node = Node::<Silent<Block>>::start_with(system, me, Options::default(), |wiring| board.join(wiring));
+        let node = node.unwrap();
         let shared = &node.shared;
         let rings = || {
             let events = shared.await_events(Some(0));

@@ -7,35 +7,37 @@ use std::time::Duration;
 use musubi_linux::Deadline;
 use musubi_linux::clock::now_ns;
 
+use super::Block;
 use super::shared::{Driver, Ready, Shared, State, TICK, wake_all};
-use crate::Error;
+use crate::LinkError;
+use crate::protocol::Protocol;
 
 /// Rounds between two readings of the clock while spinning, where a round makes no system call; else there is one.
 const LOOKS: u32 = 128;
 /// Time between two looks at descriptors while spinning, nanoseconds: new connections, and those that were idle.
 const EVENTS_NS: u64 = 20_000;
 
-type Held<'n> = MutexGuard<'n, State>;
+type Held<'n, P> = MutexGuard<'n, State<P>>;
 
 /// What a step of waiting came to: what was waited for, or an error; or, with the lock, that one must go on.
-enum Step<'n> {
-    End(Held<'n>, Result<(), Error>),
-    On(Held<'n>),
+enum Step<'n, P: Protocol<Block = Block>> {
+    End(Held<'n, P>, Result<(), LinkError>),
+    On(Held<'n, P>),
 }
 
 /// Waits until `ready` is so; the first try was in vain, and there were so many changes before it.
 #[inline(never)]
-pub(super) fn in_vain<'n>(
-    shared: &'n Shared,
-    mut state: Held<'n>,
+pub(super) fn in_vain<'n, P: Protocol<Block = Block>>(
+    shared: &'n Shared<P>,
+    mut state: Held<'n, P>,
     before: u64,
     deadline: Deadline,
-    ready: Ready,
-) -> Result<(), Error> {
+    ready: Ready<P>,
+) -> Result<(), LinkError> {
     let found = state.attempt_again(before, ready) || shared.first_round(&mut state, deadline, ready);
     if found || deadline == Deadline::Poll {
         shared.leave(state);
-        return if found { Ok(()) } else { Err(Error::Timeout) };
+        return if found { Ok(()) } else { Err(LinkError::Timeout) };
     }
     if state.driver == Driver::Nobody && shared.options.spin_ns != 0 {
         // What comes soon takes the short way, not through the steps of a wait. With the lock held nobody asks who leads.
@@ -50,7 +52,7 @@ pub(super) fn in_vain<'n>(
 
 /// Gives the lock back after a wait.
 #[inline(always)]
-fn leave_links<'n>(shared: &'n Shared, state: Held<'n>) {
+fn leave_links<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, state: Held<'n, P>) {
     // A successor: also where we were about to become the leader and need not any more.
     if state.driver == Driver::Nobody && state.followers != 0 {
         shared.follow.notify_one();
@@ -60,7 +62,12 @@ fn leave_links<'n>(shared: &'n Shared, state: Held<'n>) {
 
 /// Looks a few times: until `ready` is so, or there is something else to do.
 #[inline(always)]
-fn look_awhile(shared: &Shared, state: &mut State, seen: &mut u64, ready: Ready) -> bool {
+fn look_awhile<P: Protocol<Block = Block>>(
+    shared: &Shared<P>,
+    state: &mut State<P>,
+    seen: &mut u64,
+    ready: Ready<P>,
+) -> bool {
     for _ in 0..LOOKS {
         if shared.look(state, seen, ready) {
             return true;
@@ -73,7 +80,12 @@ fn look_awhile(shared: &Shared, state: &mut State, seen: &mut u64, ready: Ready)
 }
 
 /// Waits until `ready` is so; the first try and the first round were in vain.
-fn blocked<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Result<(), Error> {
+fn blocked<'n, P: Protocol<Block = Block>>(
+    shared: &'n Shared<P>,
+    mut state: Held<'n, P>,
+    deadline: Deadline,
+    ready: Ready<P>,
+) -> Result<(), LinkError> {
     loop {
         let step = match state.driver {
             Driver::Caller => follow(shared, state, deadline, ready),
@@ -90,7 +102,12 @@ fn blocked<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, read
 }
 
 /// Sleeps until told; comes back when there is no leader.
-fn follow<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Step<'n> {
+fn follow<'n, P: Protocol<Block = Block>>(
+    shared: &'n Shared<P>,
+    mut state: Held<'n, P>,
+    deadline: Deadline,
+    ready: Ready<P>,
+) -> Step<'n, P> {
     wake_all(shared.settle(&mut state));
     state.followers += 1;
     state = match deadline.left_ns() {
@@ -106,7 +123,12 @@ fn follow<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready
 }
 
 /// Drives the links until `ready` is so.
-fn lead<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Step<'n> {
+fn lead<'n, P: Protocol<Block = Block>>(
+    shared: &'n Shared<P>,
+    mut state: Held<'n, P>,
+    deadline: Deadline,
+    ready: Ready<P>,
+) -> Step<'n, P> {
     if state.driver != Driver::Nobody {
         shared.oust(&mut state);
     }
@@ -126,7 +148,12 @@ fn lead<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: 
 }
 
 /// Looks again and again for the time that the options say.
-fn spin<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Step<'n> {
+fn spin<'n, P: Protocol<Block = Block>>(
+    shared: &'n Shared<P>,
+    mut state: Held<'n, P>,
+    deadline: Deadline,
+    ready: Ready<P>,
+) -> Step<'n, P> {
     if shared.options.spin_ns == 0 {
         return Step::On(state);
     }
@@ -162,7 +189,12 @@ fn spin<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: 
 }
 
 /// Sleeps in the kernel until a peer rings, something is due, or the deadline; then looks.
-fn sleep<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Step<'n> {
+fn sleep<'n, P: Protocol<Block = Block>>(
+    shared: &'n Shared<P>,
+    mut state: Held<'n, P>,
+    deadline: Deadline,
+    ready: Ready<P>,
+) -> Step<'n, P> {
     state.hub.now_ns();
     state.hub.flush_all();
     let due_ns = state.due_ns();
@@ -180,7 +212,7 @@ fn sleep<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready:
         state = sleep_prepared(shared, state, until_ns, due_ns);
     }
     if state.has_finished() {
-        return Step::End(state, Err(Error::NodeNotInitialized));
+        return Step::End(state, Err(LinkError::Ended));
     }
     if state.hub.last_ns() >= due_ns {
         state.tick();
@@ -192,7 +224,12 @@ fn sleep<'n>(shared: &'n Shared, mut state: Held<'n>, deadline: Deadline, ready:
 }
 
 /// Sleeps until `until_ns`, which is `due_ns` unless a deadline is earlier.
-fn sleep_prepared<'n>(shared: &'n Shared, mut state: Held<'n>, until_ns: u64, due_ns: u64) -> Held<'n> {
+fn sleep_prepared<'n, P: Protocol<Block = Block>>(
+    shared: &'n Shared<P>,
+    mut state: Held<'n, P>,
+    until_ns: u64,
+    due_ns: u64,
+) -> Held<'n, P> {
     if due_ns != u64::MAX && until_ns == due_ns {
         shared.set_alarm(&mut state, due_ns);
     }
@@ -215,15 +252,15 @@ fn sleep_prepared<'n>(shared: &'n Shared, mut state: Held<'n>, until_ns: u64, du
 }
 
 /// Whether to go on waiting.
-fn judge<'n>(mut state: Held<'n>, deadline: Deadline, ready: Ready) -> Step<'n> {
+fn judge<'n, P: Protocol<Block = Block>>(mut state: Held<'n, P>, deadline: Deadline, ready: Ready<P>) -> Step<'n, P> {
     if state.has_finished() {
-        return Step::End(state, Err(Error::NodeNotInitialized));
+        return Step::End(state, Err(LinkError::Ended));
     }
     if state.attempt(ready) {
         return Step::End(state, Ok(()));
     }
     if deadline.passed() {
-        return Step::End(state, Err(Error::Timeout));
+        return Step::End(state, Err(LinkError::Timeout));
     }
     Step::On(state)
 }

@@ -19,7 +19,7 @@ use super::shared::{ring, silence};
 use crate::carrier::Carrier;
 use crate::frame::Header;
 use crate::links::{Loss, NoBlock, Payload, Report, Sent, Short};
-use crate::{Error, NodeId};
+use crate::{LinkError, NodeId};
 
 /// Reports that may wait for a node; a sender gets [`Sent::Full`] beyond.
 const QUEUE_MAX: usize = 1024;
@@ -57,15 +57,15 @@ impl Switchboard {
     /// The links of a node that starts: for [`super::Node::start_with`].
     ///
     /// # Errors
-    /// [`Error::NodeInitialized`] if it runs already, [`Error::NodeInitFailed`] without descriptors.
-    pub fn join(&self, wiring: &Wiring) -> Result<Box<dyn Carrier<Block = NoBlock>>, Error> {
+    /// [`LinkError::NodeRuns`] if it runs already, [`LinkError::Unavailable`] without descriptors.
+    pub fn join(&self, wiring: &Wiring) -> Result<Box<dyn Carrier<Block = NoBlock>>, LinkError> {
         let mut places = self.places();
         if places.contains_key(&wiring.me) {
-            return Err(Error::NodeInitialized);
+            return Err(LinkError::NodeRuns);
         }
-        let bell = Descriptor::event().map_err(|_| Error::NodeInitFailed)?;
+        let bell = Descriptor::event().map_err(|_| LinkError::Unavailable)?;
         let token = epoll::EventData::new_u64(TOKEN_NETWORK << 56);
-        epoll::add(&wiring.epoll, &bell, token, epoll::EventFlags::IN).map_err(|_| Error::NodeInitFailed)?;
+        epoll::add(&wiring.epoll, &bell, token, epoll::EventFlags::IN).map_err(|_| LinkError::Unavailable)?;
         let bell = Arc::new(bell);
         let place = Place {
             incarnation: wiring.incarnation,

@@ -22,7 +22,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::NodeId;
-use crate::frame::Header;
+use crate::frame::{Header, Kinds};
 use crate::links::{Loss, NoBlock, Report, Sent, SharedBytes};
 use crate::topology::Network;
 
@@ -146,7 +146,7 @@ pub struct Session {
 
 impl Session {
     /// No link yet.
-    pub fn new(identity: &Identity, peer: NodeId, network: &Network) -> Session {
+    pub fn new(identity: &Identity, peer: NodeId, network: &Network, kinds: &'static Kinds) -> Session {
         let nanoseconds = |milliseconds: u32| u64::from(milliseconds) * 1_000_000;
         Session {
             identity: identity.clone(),
@@ -163,7 +163,7 @@ impl Session {
             attempt: 0,
             peer_attempt: 0,
             outbox: Outbox::new(network),
-            inbox: Inbox::new(),
+            inbox: Inbox::new(kinds),
             welcome: Greeting::new(),
             reports: VecDeque::new(),
             acknowledge_now: false,

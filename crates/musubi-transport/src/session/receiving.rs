@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use super::pool::Pool;
 use super::record::{Record, Word};
-use crate::frame::Header;
+use crate::frame::{Header, Kinds};
 use crate::limits::CLASSES;
 use crate::links::{NoBlock, Payload, Short};
 
@@ -89,6 +89,7 @@ struct Piece {
 /// The incoming half of a session.
 #[derive(Debug)]
 pub(super) struct Inbox {
+    kinds: &'static Kinds,
     head: Vec<u8>,
     ahead: [u8; HEAD_BYTES],
     piece: Option<Piece>,
@@ -107,8 +108,9 @@ pub(super) struct Inbox {
 
 impl Inbox {
     /// Nothing has come.
-    pub(super) fn new() -> Inbox {
+    pub(super) fn new(kinds: &'static Kinds) -> Inbox {
         Inbox {
+            kinds,
             head: Vec::new(),
             ahead: [0; HEAD_BYTES],
             piece: None,
@@ -215,7 +217,8 @@ impl Inbox {
         bytes: &mut &[u8],
     ) -> Result<Option<Item>, Violation> {
         self.count(record)?;
-        let header = Header::decode(frame).filter(|header| header.class == record.class).ok_or(Violation)?;
+        let header =
+            Header::decode(frame, self.kinds).filter(|header| header.class == record.class).ok_or(Violation)?;
         let gathering = &mut self.gathering[usize::from(record.class)];
         let (here, whole) = (record.length as usize - Header::BYTES, header.length as usize);
         // A piece brings the frame on, and does not go beyond it.
@@ -373,7 +376,7 @@ impl Inbox {
 
     /// Forgets everything: the link is no more.
     pub(super) fn reset(&mut self) {
-        *self = Inbox::new();
+        *self = Inbox::new(self.kinds);
     }
 }
 

@@ -3,7 +3,7 @@
 //! What you may rely on: [`Record::decode`] gives a record whose kind and class exist and whose length its kind may have.
 
 use crate::frame::Header;
-use crate::limits::{CLASSES, PACKET_BYTES_MAX};
+use crate::limits::{CLASSES, PAYLOAD_BYTES_MAX};
 
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Record {
             Word::More => class < CLASSES && length > 0,
             Word::Ack | Word::Bye => class == 0 && length == 0,
         };
-        if !right || length as usize > Header::BYTES + PACKET_BYTES_MAX || bytes[3] != 0 {
+        if !right || length as usize > Header::BYTES + PAYLOAD_BYTES_MAX || bytes[3] != 0 {
             return None;
         }
         Some(Record { word, class, flags: bytes[2], length, number: number(8), received: number(12) })

@@ -16,7 +16,7 @@ use super::hello::Hello;
 use super::pool::Pool;
 use super::record::{Record, Word};
 use crate::frame::Header;
-use crate::limits::{CLASSES, PACKET_BYTES_MAX};
+use crate::limits::{CLASSES, PAYLOAD_BYTES_MAX};
 use crate::links::SharedBytes;
 use crate::topology::Network;
 
@@ -258,7 +258,7 @@ impl Outbox {
 
     /// Most bytes of the next piece of a frame where there is room for so many.
     fn piece_max(&self, frame: &Frame, room_bytes: usize) -> usize {
-        let room_bytes = room_bytes.clamp(1, PACKET_BYTES_MAX);
+        let room_bytes = room_bytes.clamp(1, PAYLOAD_BYTES_MAX);
         room_bytes.next_multiple_of(self.piece_bytes) + if frame.cut == 0 { Header::BYTES } else { 0 }
     }
 

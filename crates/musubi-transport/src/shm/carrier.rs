@@ -17,11 +17,11 @@ use super::Block;
 use super::peer::{Held, Peer};
 use super::records::{self, Frame, SHAPE};
 use crate::carrier::Carrier;
-use crate::frame::{Header, VERSION};
+use crate::frame::{Header, Kinds, VERSION};
 use crate::links::{Payload, Report, Sent, Short};
 use crate::picture::{DoorPicture, LinkPicture};
 use crate::topology::Topology;
-use crate::{Error, NodeId};
+use crate::{LinkError, NodeId};
 
 /// The highest byte of our tokens.
 const TOKEN: u64 = 1 << 56;
@@ -66,6 +66,7 @@ pub struct ShmCarrier {
     pub(super) presence: Option<Presence>,
     pub(super) topology: Arc<Topology>,
     pub(super) me: NodeId,
+    kinds: &'static Kinds,
     /// Place among the peers by number of node.
     places: Vec<u16>,
     pub(super) peers: Vec<Peer>,
@@ -96,13 +97,14 @@ impl ShmCarrier {
     /// Takes the node's number on this machine. Descriptors are watched by `epoll`.
     ///
     /// # Errors
-    /// [`Error::NodeInitialized`] if the node runs already, [`Error::NodeInitFailed`].
+    /// [`LinkError::NodeRuns`] if the node runs already, [`LinkError::Unavailable`].
     pub fn open(
         topology: Arc<Topology>,
         me: NodeId,
         incarnation: u32,
         epoll: Arc<Descriptor>,
-    ) -> Result<ShmCarrier, Error> {
+        kinds: &'static Kinds,
+    ) -> Result<ShmCarrier, LinkError> {
         let options = Options {
             system: topology.system.clone(),
             hash: topology.hash,
@@ -115,12 +117,13 @@ impl ShmCarrier {
             token: TOKEN,
         };
         let presence = Presence::open(options).map_err(|error| match error {
-            musubi_linux::Error::NodeOccupied { .. } => Error::NodeInitialized,
-            _ => Error::NodeInitFailed,
+            musubi_linux::Error::NodeOccupied { .. } => LinkError::NodeRuns,
+            _ => LinkError::Unavailable,
         })?;
         Ok(ShmCarrier {
             presence: Some(presence),
             topology,
+            kinds,
             me,
             places: vec![NOWHERE; NodeId::COUNT],
             peers: Vec::new(),
@@ -167,7 +170,7 @@ impl ShmCarrier {
         let peer = &mut self.peers[usize::from(place)];
         let node = peer.node;
         let (Held { link, .. }, traffic) = peer.link_and_traffic()?;
-        match link.with(records::receive_brief) {
+        match link.with(|lanes| records::receive_brief(lanes, self.kinds)) {
             Ok(Some((header, word))) => {
                 if link.with(|lanes| lanes.must_ring_for_room()) {
                     link.ring();
@@ -189,8 +192,8 @@ impl ShmCarrier {
         let peer = &mut self.peers[usize::from(place)];
         let node = peer.node;
         let (Held { link, .. }, traffic) = peer.link_and_traffic()?;
-        let data = &mut *self.data;
-        let (frame, rings) = link.with(|lanes| (records::receive(lanes, data), lanes.must_ring_for_room()));
+        let (data, kinds) = (&mut *self.data, self.kinds);
+        let (frame, rings) = link.with(|lanes| (records::receive(lanes, data, kinds), lanes.must_ring_for_room()));
         if rings {
             link.ring();
         }

@@ -3,11 +3,11 @@
 use musubi_core::lane::{Brief, Link, Payload, RECORD_BYTES_MAX};
 use musubi_core::layout::LinkShape;
 
-use crate::frame::Header;
-use crate::limits::PACKET_BYTES_MAX;
+use crate::frame::{Header, Kinds};
+use crate::limits::PAYLOAD_BYTES_MAX;
 
 /// Sizes of every link.
-pub const SHAPE: LinkShape = LinkShape { slots: 256, blocks: 32, block_bytes: PACKET_BYTES_MAX as u32 };
+pub const SHAPE: LinkShape = LinkShape { slots: 256, blocks: 32, block_bytes: PAYLOAD_BYTES_MAX as u32 };
 /// Longest payload that travels in the lane. A longer one arrives sooner in a block, measured on x86-64.
 pub const IN_LANE_MAX: usize = 400;
 /// Slots that only frames of class 0 may take, so that credit and answers pass where data has no room.
@@ -57,14 +57,19 @@ pub fn send(link: &mut Link<'_>, header: &Header, payload: &[u8]) -> Result<(), 
 /// # Errors
 /// [`Refused::Broken`].
 #[inline(always)]
-pub fn receive(link: &mut Link<'_>, data: &mut [u8; RECORD_BYTES_MAX]) -> Result<Option<Frame>, Refused> {
+pub fn receive(
+    link: &mut Link<'_>,
+    data: &mut [u8; RECORD_BYTES_MAX],
+    kinds: &Kinds,
+) -> Result<Option<Frame>, Refused> {
     let Some(message) = link.receive::<HEAD>(data).map_err(|_| Refused::Broken)? else { return Ok(None) };
     let bytes = match message.payload {
         Payload::Copied(bytes) => bytes,
         Payload::Block { bytes, .. } => bytes as usize,
     };
-    let header =
-        Header::from_words(message.head).filter(|header| header.length as usize == bytes).ok_or(Refused::Broken)?;
+    let header = Header::from_words(message.head, kinds)
+        .filter(|header| header.length as usize == bytes)
+        .ok_or(Refused::Broken)?;
     Ok(Some(Frame { header, payload: message.payload }))
 }
 
@@ -73,9 +78,9 @@ pub fn receive(link: &mut Link<'_>, data: &mut [u8; RECORD_BYTES_MAX]) -> Result
 /// # Errors
 /// [`Refused::Broken`].
 #[inline(always)]
-pub fn receive_brief(link: &mut Link<'_>) -> Result<Option<(Header, u64)>, Refused> {
+pub fn receive_brief(link: &mut Link<'_>, kinds: &Kinds) -> Result<Option<(Header, u64)>, Refused> {
     let Some(Brief { head, bytes, word }) = link.receive_brief::<HEAD>() else { return Ok(None) };
-    match Header::from_words(head) {
+    match Header::from_words(head, kinds) {
         Some(header) if header.length as usize == bytes => Ok(Some((header, word))),
         _ => Err(Refused::Broken),
     }

@@ -15,7 +15,6 @@ use super::sockets::Got;
 use super::stream::Stream;
 use super::token_of;
 use crate::NodeId;
-use crate::frame::Kind;
 use crate::picture::LinkPicture;
 use crate::session::{Broken, Session, State};
 
@@ -292,10 +291,10 @@ impl Link {
         self.pause_ns == PAUSE_NS_MAX
     }
 
-    /// A frame came. A sender may wait for a message's acknowledgement; all others can wait for what goes there anyway
-    /// (credit, packets), as each costs both sides a system call and the other one perhaps a wake-up.
-    pub(super) fn came(&mut self, now_ns: u64, kind: Kind) {
-        let patient = kind != Kind::Message && self.acknowledge_ns > now_ns;
+    /// A frame came. A sender may wait for the acknowledgement of one that is `awaited`; all others can wait for what goes there
+    /// anyway (credit, packets), as each costs both sides a system call and the other one perhaps a wake-up.
+    pub(super) fn came(&mut self, now_ns: u64, awaited: bool) {
+        let patient = !awaited && self.acknowledge_ns > now_ns;
         let patience_ns = if self.acknowledge_ns == u64::MAX { ACKNOWLEDGE_NS } else { ACKNOWLEDGE_STREAM_NS };
         self.acknowledge_ns = if patient { now_ns + patience_ns } else { now_ns };
     }

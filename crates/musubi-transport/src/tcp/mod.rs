@@ -43,7 +43,7 @@ pub use ledger::{Counters, Entry, Ledger};
 
 use crate::NodeId;
 use crate::carrier::Carrier;
-use crate::frame::Header;
+use crate::frame::{Header, Kinds};
 use crate::links::{NoBlock, Report, Sent, SharedBytes};
 use crate::picture::{DoorPicture, LinkPicture, LogPicture};
 use crate::session::{Broken, Counts, Hello, Identity, Reason, Session, State};
@@ -68,6 +68,7 @@ const DOOR: u64 = CARRIER << 56 | u32::MAX as u64;
 #[derive(Debug)]
 pub struct TcpCarrier {
     us: Arc<Us>,
+    kinds: &'static Kinds,
     ledger: Arc<Ledger>,
     epoll: Arc<Descriptor>,
     /// `None` once the node has left.
@@ -119,6 +120,7 @@ impl TcpCarrier {
         me: NodeId,
         incarnation: u32,
         epoll: Arc<Descriptor>,
+        kinds: &'static Kinds,
     ) -> Result<TcpCarrier, Error> {
         let tls = Tls::load(&topology, me)?;
         let listener = match topology.nodes.get(&me).and_then(|place| place.tcp.as_deref()) {
@@ -132,6 +134,7 @@ impl TcpCarrier {
         epoll::add(&epoll, door.bell(), epoll::EventData::new_u64(DOOR), epoll::EventFlags::IN)?;
         Ok(TcpCarrier {
             us,
+            kinds,
             ledger,
             epoll,
             door: Some(door),
@@ -182,7 +185,7 @@ impl TcpCarrier {
         if !matches!(self.us.topology.way(me, peer)?, Way::Tcp(_)) || self.door.is_none() {
             return None;
         }
-        let session = Session::new(&self.us.identity, peer, &self.us.topology.network);
+        let session = Session::new(&self.us.identity, peer, &self.us.topology.network, self.kinds);
         self.links.push(Link::new(peer, session, Arc::clone(&self.epoll)));
         if self.places.len() <= peer.index() {
             self.places.resize(peer.index() + 1, 0);
@@ -473,7 +476,7 @@ pub fn obstacle(topology: &Arc<Topology>, me: NodeId) -> Option<Error> {
         Ok(epoll) => Arc::new(epoll),
         Err(error) => return Some(error.into()),
     };
-    TcpCarrier::open(Arc::clone(topology), me, 1, epoll).err()
+    TcpCarrier::open(Arc::clone(topology), me, 1, epoll, Kinds::NONE).err()
 }
 
 /// Reasons that trying again does not change.
@@ -533,7 +536,8 @@ impl Carrier for TcpCarrier {
             if let Some(report) = link.session.next_report() {
                 match &report {
                     Report::Frame { header, .. } => {
-                        link.came(now_ns, header.kind);
+                        let awaited = self.kinds.shape(header.kind).is_some_and(|shape| shape.awaited);
+                        link.came(now_ns, awaited);
                         if !link.touched {
                             link.touched = true;
                             self.touched.push(place);

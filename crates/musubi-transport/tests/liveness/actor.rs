@@ -11,10 +11,12 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use musubi_transport::engine::{ChannelKind, Outcome, RequestId, Sending};
-use musubi_transport::runtime::{Block, Deadline, Node, Options};
+use musubi_mcapi::engine::{ChannelKind, Outcome, RequestId, Sending};
+use musubi_mcapi::process::Running as Node;
+use musubi_mcapi::{EndpointId, Error, NodeId};
+use musubi_transport::LinkError;
+use musubi_transport::runtime::{Block, Deadline, Options};
 use musubi_transport::topology::{Network, Place, Topology};
-use musubi_transport::{EndpointId, Error, NodeId};
 
 /// The variable that makes this program an actor, and says which.
 const ROLE: &str = "MUSUBI_TEST_PROGRAM";
@@ -264,7 +266,7 @@ impl Program {
                 self.node.finish()?;
                 let took = begin.elapsed();
                 let (longest, result) = caller.join().expect("it ends");
-                assert_eq!(result, Err(Error::NodeNotInitialized));
+                assert_eq!(result, Err(LinkError::Ended));
                 done.extend([longest, took].map(|time| time.as_millis() as u32));
             }
             "channel" => self.channel(number(1), done)?,

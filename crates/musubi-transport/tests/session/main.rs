@@ -4,7 +4,8 @@ mod world;
 
 use std::sync::Arc;
 
-use musubi_transport::limits::CLASSES;
+use musubi_mcapi::engine::frame::KINDS;
+use musubi_mcapi::limits::CLASSES;
 use musubi_transport::links::{Loss, Report, Sent, SharedBytes};
 use musubi_transport::session::{Broken, Hello, Reason, Session, State};
 use musubi_transport::topology::Network;
@@ -349,7 +350,8 @@ fn the_rest_of_a_large_frame_lands_with_the_next_however_short_it_is() {
 fn without_priorities_frames_keep_their_order() {
     let mut world = linked();
     world.cut();
-    world.sessions[0] = Session::new(&identity(0, 2), identity(1, 0).node, &Network { priorities: false, ..network() });
+    world.sessions[0] =
+        Session::new(&identity(0, 2), identity(1, 0).node, &Network { priorities: false, ..network() }, &KINDS);
     world.used[0] = None;
     world.settle();
     world.send(0, 4, 3000);

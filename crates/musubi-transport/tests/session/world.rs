@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use musubi_mcapi::engine::frame::{Header, KINDS, Kind};
+use musubi_mcapi::limits::CLASSES;
 use musubi_transport::NodeId;
-use musubi_transport::frame::{Header, Kind};
-use musubi_transport::limits::CLASSES;
 use musubi_transport::links::{NoBlock, Payload, Report, Sent};
 use musubi_transport::session::{Broken, Greeting, Hello, Identity, Session, State};
 use musubi_transport::topology::Network;
@@ -51,12 +51,12 @@ pub fn network() -> Network {
 }
 
 pub fn session(side: usize, incarnation: u32) -> Session {
-    Session::new(&identity(side, incarnation), identity(1 - side, 0).node, &network())
+    Session::new(&identity(side, incarnation), identity(1 - side, 0).node, &network(), &KINDS)
 }
 
 pub fn header(class: u8, length: usize, value: u64) -> Header {
     let length = length as u32;
-    Header { class, length, tag: value as u32, value: (value >> 32) as u32, ..Header::new(Kind::Packet) }
+    Header { class, length, tag: value as u32, value: (value >> 32) as u32, ..Header::new(Kind::Packet as u8) }
 }
 
 /// Bytes that tell which frame they belong to.
@@ -78,7 +78,7 @@ impl World {
     }
 
     pub fn of(network: &Network, ready_bytes: usize) -> World {
-        let session = |side| Session::new(&identity(side, 1), identity(1 - side, 0).node, network);
+        let session = |side| Session::new(&identity(side, 1), identity(1 - side, 0).node, network, &KINDS);
         World {
             now_ns: 0,
             sessions: [session(0), session(1)],

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use musubi_linux::clock::now_ns;
 use musubi_linux::descriptor::Descriptor;
+use musubi_mcapi::engine::frame::{Header, KINDS, Kind};
 use musubi_transport::NodeId;
 use musubi_transport::carrier::Carrier;
-use musubi_transport::frame::{Header, Kind};
 use musubi_transport::links::{Report, Sent};
 use musubi_transport::shm::{Block, ShmCarrier};
 use musubi_transport::topology::Topology;
@@ -38,9 +38,9 @@ impl Driver {
         Driver::try_open(topology, me, incarnation).unwrap()
     }
 
-    pub fn try_open(topology: &Arc<Topology>, me: u32, incarnation: u32) -> Result<Driver, musubi_transport::Error> {
+    pub fn try_open(topology: &Arc<Topology>, me: u32, incarnation: u32) -> Result<Driver, musubi_mcapi::Error> {
         let epoll = Arc::new(Descriptor::epoll().unwrap());
-        let carrier = ShmCarrier::open(Arc::clone(topology), node(me), incarnation, Arc::clone(&epoll))?;
+        let carrier = ShmCarrier::open(Arc::clone(topology), node(me), incarnation, Arc::clone(&epoll), &KINDS)?;
         Ok(Driver { carrier, epoll, up: BTreeMap::new() })
     }
 
@@ -104,7 +104,7 @@ impl Driver {
 
     pub fn try_send(&mut self, peer: u32, number: u32, payload: &[u8]) -> Sent {
         let length = payload.len() as u32;
-        let header = Header { tag: number, class: 2, length, ..Header::new(Kind::Packet) };
+        let header = Header { tag: number, class: 2, length, ..Header::new(Kind::Packet as u8) };
         self.carrier.send(now_ns(), node(peer), &header, payload)
     }
 

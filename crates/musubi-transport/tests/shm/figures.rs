@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use musubi_linux::bare::{BarePages, futex_wait, futex_wake};
 use musubi_linux::clock::now_ns;
 use musubi_linux::realtime;
+use musubi_mcapi::engine::frame::{Header, Kind};
 use musubi_transport::carrier::Carrier;
-use musubi_transport::frame::{Header, Kind};
 use musubi_transport::links::{Block as _, Payload, Report, Sent};
 use musubi_transport::topology::Topology;
 
@@ -145,7 +145,7 @@ fn oneway(own: &mut Driver, kind: Kind, bytes: usize, turns: u32, asleep: bool) 
     let mut samples = Vec::new();
     for turn in 0..turns {
         payload[0] = turn as u8;
-        let header = Header { class: 1, length: bytes as u32, tag: turn, ..Header::new(kind) };
+        let header = Header { class: 1, length: bytes as u32, tag: turn, ..Header::new(kind as u8) };
         let before = now_ns();
         give(own, 2, &header, &payload);
         let report = if asleep { own.report() } else { poll(own) };
@@ -258,7 +258,7 @@ fn report_polling(here: &mut Driver, line: f64) {
 fn report_packets(here: &mut Driver, bare_rate: f64) {
     for bytes in [64, 700, 1024, 4096, 32_768, 262_144, 1 << 20] {
         let payload = vec![7; bytes];
-        let header = Header { class: 2, length: bytes as u32, ..Header::new(Kind::Packet) };
+        let header = Header { class: 2, length: bytes as u32, ..Header::new(Kind::Packet as u8) };
         let turns = (1 << 28) / (bytes as u32).max(4096) / 4;
         let rate = median(|| {
             let each = timed(turns, || (0..turns).for_each(|_| give(here, 2, &header, &payload)));
@@ -270,7 +270,7 @@ fn report_packets(here: &mut Driver, bare_rate: f64) {
 
 /// Ends the other side's role and waits for its end.
 fn dismiss(here: &mut Driver, there: Actor) {
-    give(here, 2, &Header::new(Kind::Message), &[]);
+    give(here, 2, &Header::new(Kind::Message as u8), &[]);
     while !matches!(here.report(), Report::Down { .. }) {}
     there.end();
 }

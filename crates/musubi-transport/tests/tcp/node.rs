@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 pub use loopback::own_address;
 use musubi_linux::clock::now_ns;
 use musubi_linux::descriptor::Descriptor;
+use musubi_mcapi::engine::frame::{Header, KINDS, Kind};
 use musubi_transport::NodeId;
 use musubi_transport::carrier::Carrier;
-use musubi_transport::frame::{Header, Kind};
 use musubi_transport::links::{Loss, NoBlock, Payload, Report, Sent};
 use musubi_transport::tcp::{self, TcpCarrier};
 use musubi_transport::topology::{Network, Place, Topology};
@@ -56,7 +56,7 @@ pub struct TestNode {
 impl TestNode {
     pub fn try_open(topology: &Arc<Topology>, me: NodeId, incarnation: u32) -> Result<TestNode, tcp::Error> {
         let epoll = Arc::new(Descriptor::epoll().expect("an epoll instance"));
-        let carrier = TcpCarrier::open(Arc::clone(topology), me, incarnation, Arc::clone(&epoll))?;
+        let carrier = TcpCarrier::open(Arc::clone(topology), me, incarnation, Arc::clone(&epoll), &KINDS)?;
         Ok(TestNode { me, carrier, seen: Seen::default(), epoll })
     }
 
@@ -74,7 +74,7 @@ impl TestNode {
 
     /// Sends a packet.
     pub fn send(&mut self, peer: NodeId, class: u8, tag: u32, payload: &[u8]) -> Sent {
-        let header = Header { class, tag, length: payload.len() as u32, ..Header::new(Kind::Packet) };
+        let header = Header { class, tag, length: payload.len() as u32, ..Header::new(Kind::Packet as u8) };
         self.carrier.send(now_ns(), peer, &header, payload)
     }
 
