@@ -47,6 +47,12 @@ struct Arguments {
 enum Commands {
     /// Run every test there is; the last line says how many passed and failed
     Test,
+    /// Run a part of the tests: what everybody runs every day
+    Ci {
+        /// Which part
+        #[arg(value_enum)]
+        part: Part,
+    },
     /// Check the rules of the tree: dependencies, unsafe, names, lengths, documents
     Tidy,
     /// Build the no_std crates for targets without an operating system
@@ -87,6 +93,15 @@ enum Commands {
     BenchPeers(peers::Options),
 }
 
+/// A part of the tests.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Part {
+    /// Format, rules, lints, and the tests inside the crates: minutes
+    Smoke,
+    /// The same as `test`
+    Whole,
+}
+
 impl Commands {
     /// Whether it builds for targets other than this machine; `test` sees to those in a step of its own.
     fn builds_for_targets(&self) -> bool {
@@ -109,6 +124,8 @@ fn main() -> ExitCode {
     let single = |title, run| finish(run_all(&context, &[Step { title, run }]));
     match arguments.command {
         Commands::Test => finish(run_all(&context, test::STEPS)),
+        Commands::Ci { part: Part::Smoke } => finish(run_all(&context, test::SMOKE)),
+        Commands::Ci { part: Part::Whole } => finish(run_all(&context, test::STEPS)),
         Commands::Tidy => single("tidy", tidy::step),
         Commands::Nostd => single("no_std targets", test::nostd),
         Commands::Loom => single("loom", models::loom),

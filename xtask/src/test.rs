@@ -33,6 +33,14 @@ pub const STEPS: &[Step] = &[
     Step { title: "fuzz targets", run: fuzz::step },
 ];
 
+/// What finds most mistakes in minutes. What it leaves out (processes, images, models, time) is in [`STEPS`].
+pub const SMOKE: &[Step] = &[
+    Step { title: "format", run: format },
+    Step { title: "tidy: the rules of the tree", run: tidy::step },
+    Step { title: "lints", run: lints },
+    Step { title: "tests inside the crates", run: inner_tests },
+];
+
 /// Targets without an operating system on which the no_std crates must build: Cortex-M4, 64-bit RISC-V, Cortex-R5.
 const NOSTD_TARGETS: [&str; 3] = ["thumbv7em-none-eabihf", "riscv64gc-unknown-none-elf", "armv7r-none-eabihf"];
 /// The crates that must build there.
@@ -59,6 +67,16 @@ fn lints(context: &Context) -> Result<Verdict> {
 
 /// Interfaces that are offered on demand; all are tested.
 const FEATURES: &str = "musubi-core/lock_api,musubi-metal/critical-section";
+/// Packages whose inner tests are quick and find most.
+const INNER_TESTED: [&str; 7] = [
+    "musubi-core",
+    "musubi-linux",
+    "musubi-metal",
+    "musubi-mdcom",
+    "musubi-transport",
+    "musubi-mcapi",
+    "musubi-config",
+];
 /// Packages of the images' workspace that have tests for the host.
 const FIRMWARE_TESTED: [&str; 2] = ["zcu102-demo", "zcu102-linux"];
 
@@ -74,6 +92,16 @@ fn tests(context: &Context) -> Result<Verdict> {
     }
     verdict.add(Verdict::of_tests(&context.run(&mut cargo)?));
     Ok(verdict)
+}
+
+/// The tests that lie in libraries, without those of whole processes.
+fn inner_tests(context: &Context) -> Result<Verdict> {
+    let mut cargo = context.cargo();
+    cargo.args(["test", "--no-fail-fast", "--lib", "--features", FEATURES]);
+    for package in INNER_TESTED {
+        cargo.args(["-p", package]);
+    }
+    Ok(Verdict::of_tests(&context.run(&mut cargo)?))
 }
 
 fn documentation(context: &Context) -> Result<Verdict> {

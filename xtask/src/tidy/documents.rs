@@ -13,7 +13,8 @@ const LAYOUT_SOURCES: [&str; 2] = ["crates/musubi-core/src/layout.rs", "crates/m
 /// Modules of those sources whose constants are places in shared memory.
 const LAYOUT_MODULES: [&str; 7] = ["header", "tx", "rx", "slot", "ticket", "link", "record"];
 /// Documents that must exist.
-const REQUIRED: [&str; 4] = ["README.md", "docs/GUARANTEES.md", LAYOUT, DEPENDENCIES];
+const REQUIRED: [&str; 7] =
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/GUARANTEES.md", LAYOUT, DEPENDENCIES];
 /// The two commands that a newcomer types first.
 const COMMANDS: [&str; 2] = ["cargo run --release -- demo", "cargo xtask test"];
 
@@ -66,7 +67,7 @@ mod tests {
     #[test]
     fn absent_documents_are_found() {
         let tree = Tree::of(&[("README.md", ""), (LAYOUT, "")]);
-        assert_eq!(documents_exist(&tree).len(), 2);
+        assert_eq!(documents_exist(&tree).len(), REQUIRED.len() - 2);
     }
 
     #[test]

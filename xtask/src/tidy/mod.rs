@@ -7,8 +7,11 @@
 //!
 //! What it does not do: what rustfmt, rustc and clippy already do.
 
+mod circles;
 mod dependencies;
 mod documents;
+mod ratchet;
+mod shape;
 mod sources;
 mod tree;
 mod unsafety;
@@ -68,6 +71,10 @@ const RULES: &[Rule] = &[
     documents::documents_exist,
     documents::readme_names_directories_and_commands,
     documents::layout_words_are_documented,
+    circles::modules_have_no_new_circles,
+    shape::folders_are_seen_at_a_glance,
+    shape::type_names_mean_one_thing,
+    shape::the_map_equals_the_tree,
 ];
 
 /// Applies every rule.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use proc_macro2::{TokenStream, TokenTree};
-use serde::Deserialize;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
+use super::ratchet::{self, RATCHET, Ratchet};
 use super::{Finding, Tree};
 
 /// Where the core's sources lie.
@@ -21,8 +21,6 @@ const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "helper", "helpers", 
 const FILE_LINES: (usize, usize) = (500, 700);
 /// Longest function, in lines.
 const FUNCTION_LINES_MAX: usize = 70;
-/// Accepted exceptions to that.
-const RATCHET: &str = "xtask/ratchet.toml";
 /// Marks of unfinished work, written so that this list does not contain them.
 const MARKS: [&str; 6] = [
     concat!("TO", "DO"),
@@ -120,27 +118,11 @@ pub fn files_are_short(tree: &Tree) -> Vec<Finding> {
     sources.filter_map(judge).collect()
 }
 
-#[derive(Deserialize, Default)]
-struct Ratchet {
-    #[serde(default)]
-    function: Vec<Accepted>,
-}
-
-/// One long function that is accepted.
-#[derive(Deserialize)]
-struct Accepted {
-    path: String,
-    name: String,
-    lines_max: usize,
-    reason: String,
-}
-
 /// One thought a function, except those that the ratchet names.
 pub fn functions_are_short(tree: &Tree) -> Vec<Finding> {
-    let ratchet = match tree.files.get(RATCHET).map(|text| toml::from_str::<Ratchet>(text)) {
-        Some(Ok(ratchet)) => ratchet,
-        Some(Err(error)) => return vec![Finding::new(RATCHET, error.to_string())],
-        None => Ratchet::default(),
+    let ratchet = match Ratchet::of(tree) {
+        Ok(ratchet) => ratchet,
+        Err(finding) => return vec![finding],
     };
     let mut long = BTreeMap::new();
     for (path, text) in tree.rust_files() {
@@ -159,8 +141,8 @@ pub fn functions_are_short(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Takes an accepted function out of the long ones; says so if the entry is wrong.
-fn judge(accepted: &Accepted, long: &mut BTreeMap<(String, String), Function>) -> Option<Finding> {
-    let Accepted { path, name, lines_max, reason } = accepted;
+fn judge(accepted: &ratchet::Function, long: &mut BTreeMap<(String, String), Function>) -> Option<Finding> {
+    let ratchet::Function { path, name, lines_max, reason } = accepted;
     match long.remove(&(path.clone(), name.clone())) {
         None => Some(Finding::new(RATCHET, format!("{path}: {name} is short or gone; remove the entry"))),
         Some(f) if f.lines > *lines_max => {
