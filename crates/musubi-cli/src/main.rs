@@ -72,10 +72,26 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(answer) => return said(&answer),
+    };
+    let done = match arguments.command {
         None => output::print(&Arguments::command().render_help().ansi().to_string()),
         Some(command) => run(&command),
     };
+    ended(done)
+}
+
+/// What the command line is answered with: help and version like every result, mistakes on standard error.
+fn said(answer: &clap::Error) -> ExitCode {
+    if answer.use_stderr() {
+        answer.exit();
+    }
+    ended(output::print(&answer.render().ansi().to_string()))
+}
+
+fn ended(done: anyhow::Result<()>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -3,7 +3,7 @@
 #[allow(dead_code)]
 mod command;
 
-use command::{example, expect, musubi, text};
+use command::{System, example, expect, musubi, text};
 
 const FIVE_MISTAKES: &str = r#"[system]
 name = "press"
@@ -87,4 +87,13 @@ fn generate_into_a_file_fails_with_its_name() {
     std::fs::write(&out, "").unwrap();
     let said = text(&expect(musubi(&["generate"]).arg(example("system.toml")).arg("--out").arg(&out), 1).stderr);
     assert!(said.contains("cannot write") && said.contains("file"), "{said}");
+}
+
+#[test]
+fn a_named_pipe_is_no_description_and_nobody_waits_for_it() {
+    let system = System::new();
+    let pipe = system.path("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let said = text(&expect(&mut musubi(&["check", pipe.to_str().unwrap()]), 1).stderr);
+    assert!(said.contains("not a file (a pipe"), "{said}");
 }

@@ -54,3 +54,12 @@ fn a_wrong_channel_suggests_the_right_one() {
     let said = text(&expect(&mut system.command(&["recv", "parameters"]), 1).stderr);
     assert!(said.contains("SMEM"), "{said}");
 }
+
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    for arguments in [&["--help"][..], &["--version"], &["help", "send"], &["check", "--help"], &[]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let status = musubi(arguments).stdout(full).stderr(std::process::Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), Some(1), "{arguments:?}");
+    }
+}

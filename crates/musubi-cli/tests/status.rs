@@ -161,3 +161,25 @@ fn another_description_is_refused() {
     let output = expect(system.command(&["status", "--system"]).arg(system.path("other.toml")), 1);
     assert!(text(&output.stderr).contains("start both with one description"));
 }
+
+#[test]
+fn a_user_that_the_description_does_not_allow_hears_so() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    if !rustix::process::geteuid().is_root() {
+        return println!("SKIPPED: needs root to act as another user");
+    }
+    const NOBODY: u32 = 65534;
+    let system = System::new();
+    let directory = system.path("system.toml").parent().unwrap().to_owned();
+    std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let _receiver = system.start(&["recv", "upwards"]);
+    let waited = std::time::Instant::now();
+    while text(&system.command(&["status"]).output().unwrap().stdout).contains("Nobody") {
+        assert!(waited.elapsed() < std::time::Duration::from_secs(20), "the receiver does not attach");
+    }
+    for arguments in [&["status"][..], &["send", "upwards", "--timeout", "0.3"]] {
+        let said = text(&expect(system.command(arguments).uid(NOBODY).gid(NOBODY), 1).stderr);
+        assert!(said.contains("user 0 holds") && said.contains("does not allow"), "{arguments:?}: {said}");
+    }
+}

@@ -6,7 +6,7 @@ mod command;
 mod signalling;
 
 use std::io::{Read, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use command::{Process, System, expect, noise, text};
 
@@ -365,4 +365,18 @@ fn raw_messages_reach_a_program_and_end_with_the_sender() {
     let mut arrived = String::new();
     receiver.0.stdout.take().unwrap().read_to_string(&mut arrived).unwrap();
     assert_eq!((receiver.end().0, arrived.as_str()), (0, "all of it"));
+}
+
+#[test]
+fn the_wait_for_a_place_and_for_the_sender_share_one_time_limit() {
+    let system = System::new();
+    // The only place of the domain is free again after two seconds, of the three that the second one may wait.
+    let mut first = system.start(&["recv", "upwards", "--timeout", "2"]);
+    std::thread::sleep(Duration::from_millis(500));
+    let begin = Instant::now();
+    let (code, _, said) = system.start(&["recv", "upwards", "--timeout", "3"]).end();
+    let took = begin.elapsed();
+    assert!(code == 1 && said.contains("no sender of channel"), "{said}");
+    assert!(took >= Duration::from_millis(2_900) && took < Duration::from_millis(4_200), "{took:?}");
+    first.end();
 }

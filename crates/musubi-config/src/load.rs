@@ -83,6 +83,10 @@ pub fn topology_from_env_by(reader: Reader) -> Result<Topology, Report> {
 }
 
 fn read_by_std(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+    // Opening a named pipe would wait for its writer, without a deadline.
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        return Err("cannot read: not a file (a pipe, a socket or a device)".to_owned());
+    }
     let file = File::open(path).map_err(|error| format!("cannot open: {error}"))?;
     let mut bytes = Vec::new();
     file.take(bytes_max).read_to_end(&mut bytes).map_err(|error| format!("cannot read: {error}"))?;

@@ -303,6 +303,20 @@ fn a_foreign_user_is_kept_out() {
 }
 
 #[test]
+fn an_observer_that_may_not_look_hears_so() {
+    if !can_act_as_nobody() {
+        return;
+    }
+    let instance = instance();
+    let mut foreign = Actor::start_as(Some(NOBODY));
+    assert_eq!(foreign.ask(&format!("observe {instance}")), "0 seen");
+    let _control = Participant::attach(options(CONTROL, &instance)).unwrap();
+    let answer = foreign.ask(&format!("observe {instance}"));
+    assert!(answer.starts_with("error: user 0 holds") && answer.contains("does not allow"), "{answer}");
+    assert_eq!(Actor::start().ask(&format!("observe {instance}")), "1 seen");
+}
+
+#[test]
 fn a_squatter_is_named() {
     if !can_act_as_nobody() {
         return;

@@ -265,3 +265,22 @@ fn a_linked_peer_that_does_not_read_has_few_descriptors_on_their_way() {
     assert_eq!(control.strangers().garbage, 0);
     assert_eq!(control.peers().len(), 1);
 }
+
+#[test]
+fn a_remote_that_refuses_observers_is_named_and_hides_nobody() {
+    for answer in ANSWERS {
+        let instance = instance();
+        let _liar = Liar::start(Forged::of(&PLAN, 1, &instance), answer);
+        let _control = Participant::attach(options(CONTROL, &instance)).unwrap();
+        let mut observer = Observer::new(&PLAN, Some(&instance)).unwrap();
+        observer.refresh(within(100)).unwrap_or_else(|error| panic!("{answer:?}: {error}"));
+        let seen: Vec<u16> = observer.participants().iter().map(|seen| seen.section.participant()).collect();
+        assert_eq!(seen, [0], "{answer:?}");
+        let (silent, refused) = (observer.silent().len(), observer.refused().len());
+        match answer {
+            Answer::Nothing => assert_eq!((silent, refused), (1, 0)),
+            Answer::Garbage | Answer::HangUp => assert_eq!((silent, refused), (0, 0), "{answer:?}"),
+            _ => assert_eq!((silent, refused, observer.refused()[0].participant), (0, 1, 1), "{answer:?}"),
+        }
+    }
+}

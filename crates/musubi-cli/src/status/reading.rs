@@ -27,8 +27,10 @@ pub struct Reading {
 pub struct Seen {
     pub participant: u16,
     pub pid: i32,
-    /// `None` if it did not answer.
+    /// `None` if it did not answer, or does not let us look.
     pub life: Option<Life>,
+    /// Why it does not let us look.
+    pub refusal: Option<String>,
 }
 
 /// What a participant's section says of it.
@@ -97,8 +99,13 @@ impl Reading {
         let at_ns = now_ns();
         let seen = observer.participants().iter().map(|seen| living(seen, at_ns));
         let silent = observer.silent().iter();
-        let mut participants: Vec<Seen> =
-            seen.chain(silent.map(|slot| Seen { participant: slot.participant, pid: slot.pid, life: None })).collect();
+        let mut participants: Vec<Seen> = seen
+            .chain(silent.map(|slot| Seen { participant: slot.participant, pid: slot.pid, life: None, refusal: None }))
+            .collect();
+        participants.extend(observer.refused().iter().map(|slot| {
+            let refusal = Some(slot.why.to_string());
+            Seen { participant: slot.participant, pid: slot.pid, life: None, refusal }
+        }));
         participants.sort_by_key(|seen| seen.participant);
         let fifos = (0u16..).zip(plan.fifos).map(|(number, fifo)| read_fifo(observer, number, fifo.blocks)).collect();
         let smems = (0u16..).zip(plan.smems).map(|(number, _)| read_smem(observer, number)).collect();
@@ -117,7 +124,7 @@ fn living(seen: &Observed, now_ns: u64) -> Seen {
         heartbeat_age_ms: seen.heartbeat_age_ms(),
         uptime_ns: now_ns.saturating_sub(seen.start_ns()),
     };
-    Seen { participant: seen.section.participant(), pid: seen.pid, life: Some(life) }
+    Seen { participant: seen.section.participant(), pid: seen.pid, life: Some(life), refusal: None }
 }
 
 fn who(holder: &Observed) -> (u16, u32) {

@@ -30,6 +30,8 @@ pub struct Participant<'p> {
     pub epoch: Option<u32>,
     pub heartbeat_age_ms: Option<u32>,
     pub uptime_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
 }
 
 /// Whether a participant does anything.
@@ -42,6 +44,8 @@ pub enum State {
     Stalled,
     /// Its process is there and does not answer.
     Silent,
+    /// It does not let us look.
+    Refused,
 }
 
 /// A participant by name.
@@ -167,6 +171,7 @@ fn domain_name<'p>(plan: &Plan<'p>, domain: u16) -> &'p str {
 fn participant<'p>(plan: &Plan<'p>, seen: &reading::Seen) -> Participant<'p> {
     let stalled_ms = plan.liveness.stalled_ns / NS_PER_MS;
     let state = match &seen.life {
+        None if seen.refusal.is_some() => State::Refused,
         None => State::Silent,
         Some(life) if u64::from(life.heartbeat_age_ms) > stalled_ms => State::Stalled,
         Some(_) => State::Running,
@@ -179,6 +184,7 @@ fn participant<'p>(plan: &Plan<'p>, seen: &reading::Seen) -> Participant<'p> {
         epoch: life.map(|life| life.epoch),
         heartbeat_age_ms: life.map(|life| life.heartbeat_age_ms),
         uptime_s: life.map(|life| life.uptime_ns as f64 / NS_PER_S),
+        refusal: seen.refusal.clone(),
     }
 }
 

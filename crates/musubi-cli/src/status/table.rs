@@ -77,6 +77,9 @@ pub fn render(report: &Report<'_>, width: Option<usize>) -> String {
 fn warning(participant: &Participant<'_>) -> String {
     let name = name(&participant.place);
     let pid = participant.pid;
+    if let Some(refusal) = &participant.refusal {
+        return format!("{WARNING}refused{WARNING:#}: {name}, process {pid}: {refusal}\n");
+    }
     match participant.heartbeat_age_ms {
         Some(ms) => format!("{WARNING}stalled{WARNING:#}: {name}, process {pid}: no sign of life for {ms} ms\n"),
         None => format!("{WARNING}silent{WARNING:#}: {name}, process {pid}: there, but does not answer\n"),
@@ -93,6 +96,7 @@ fn participants(participants: &[Participant<'_>]) -> Table {
                 State::Running => "running",
                 State::Stalled => "STALLED",
                 State::Silent => "SILENT",
+                State::Refused => "REFUSED",
             }
             .to_owned(),
             or_none(participant.heartbeat_age_ms.map(|ms| format!("{ms} ms ago"))),
@@ -241,6 +245,7 @@ mod tests {
                 epoch: Some(0xdead_beef),
                 heartbeat_age_ms: Some(12_345),
                 uptime_s: Some(123_456.7),
+                refusal: None,
             }],
             fifos: vec![Fifo {
                 name: "telemetry-of-the-press",

@@ -55,11 +55,11 @@ impl Stream {
         Ok((plan, system::fifo(plan, &self.channel)?))
     }
 
-    /// Attaches to the domain at this side of the channel, at any free place.
-    fn attach(&self, plan: &'static Plan<'static>, domain: u16) -> Result<Participant, Error> {
+    /// Attaches to the domain at this side of the channel, at any free place. `deadline` is that of the whole wait.
+    fn attach(&self, plan: &'static Plan<'static>, domain: u16, deadline: Deadline) -> Result<Participant, Error> {
         let mut options = musubi_linux::Options::new(plan, domain);
         options.instance.clone_from(&self.system.instance);
-        options.deadline = Deadline::after(self.timeout.map_or(SLOT_WAIT, |timeout| timeout.min(SLOT_WAIT)));
+        options.deadline = deadline.within_ns(SLOT_WAIT.as_nanos() as u64);
         Participant::attach(options)
     }
 }
@@ -89,8 +89,10 @@ impl Side {
 
 /// The other side did not come in time.
 fn nobody_came(participant: &Participant, channel: &str, side: Side, domain: u16) -> anyhow::Error {
-    if let Err(mismatch @ Error::PlanMismatch { .. }) = participant.wait_for(domain, Deadline::Poll) {
-        return mismatch.into();
+    match participant.wait_for(domain, Deadline::Poll) {
+        // It is there; what has not come is its end of the channel.
+        Ok(_) | Err(Error::TimedOut(_)) => (),
+        Err(obstacle) => return obstacle.into(),
     }
     let what = format!("no {} of channel {channel:?} came in time", side.word());
     let help = format!("start `{} {channel}` with the same --system and --instance", side.command());

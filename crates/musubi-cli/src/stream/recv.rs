@@ -54,7 +54,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (plan, fifo) = stream.find()?;
     let channel = &plan.fifos[usize::from(fifo)];
     let output = Output::open()?;
-    let participant = stream.attach(plan, channel.to)?;
+    let deadline = stream.deadline();
+    let participant = stream.attach(plan, channel.to, deadline)?;
     let end = participant.open_receiving(fifo)?;
     let progress = Progress::waiting_for(Side::Sender.word(), None);
     let mut receiving = Receiving {
@@ -62,7 +63,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         channel: channel.name,
         sender_domain: channel.from,
         participant: &participant,
-        deadline: stream.deadline(),
+        deadline,
         received: 0,
         output,
         progress,

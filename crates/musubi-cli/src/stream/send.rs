@@ -53,7 +53,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (plan, fifo) = stream.find()?;
     let channel = &plan.fifos[usize::from(fifo)];
     let mut input = Input::open(channel.block_bytes as usize)?;
-    let participant = stream.attach(plan, channel.from)?;
+    let deadline = stream.deadline();
+    let participant = stream.attach(plan, channel.from, deadline)?;
     let end = participant.open_sending(fifo)?;
     let changed = end.event_fd()?;
     let progress = Progress::waiting_for(Side::Receiver.word(), input.length());
@@ -63,7 +64,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         channel: channel.name,
         receiver_domain: channel.to,
         participant: &participant,
-        deadline: stream.deadline(),
+        deadline,
         receiver: None,
         messages: 0,
         sent: 0,

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, epoll, eventfd};
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 
 /// Bytes of one read of a file.
@@ -43,9 +43,14 @@ impl Descriptor {
 /// What is in a file, or at least as many bytes of it.
 ///
 /// # Errors
-/// If it cannot be opened or read.
+/// If it cannot be opened or read; [`Errno::SPIPE`] for a pipe, a socket or a device, of which one might wait for ever.
 pub fn read_file(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Errno> {
-    let file = Descriptor::from(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = Descriptor::from(open(path, flags, Mode::empty())?);
+    let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
+    if !matches!(kind, FileType::RegularFile | FileType::Directory) {
+        return Err(Errno::SPIPE);
+    }
     let mut bytes = Vec::new();
     while bytes.len() < bytes_max {
         bytes.reserve(READ_BYTES);
@@ -80,5 +85,22 @@ impl Drop for Descriptor {
     fn drop(&mut self) {
         // SAFETY: it is ours, open, and nobody uses it any more: what borrows it cannot outlive us.
         unsafe { rustix::io::close(self.0.as_raw_fd()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let path = std::env::temp_dir().join(format!("musubi-pipe-{}", std::process::id()));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+        let (done, is_done) = std::sync::mpsc::channel();
+        let of = path.clone();
+        std::thread::spawn(move || done.send(read_file(&of, 10)));
+        let answer = is_done.recv_timeout(std::time::Duration::from_secs(20));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(answer, Ok(Err(Errno::SPIPE)));
     }
 }

@@ -33,6 +33,18 @@ pub struct Observer {
     names: Names,
     seen: Vec<Observed>,
     silent: Vec<Silent>,
+    refused: Vec<Refused>,
+}
+
+/// A slot whose holder does not let us look, or whom we do not believe.
+#[derive(Debug)]
+pub struct Refused {
+    /// Global number of the participant.
+    pub participant: u16,
+    /// Its process, 0 if not visible from here.
+    pub pid: i32,
+    /// Why.
+    pub why: Error,
 }
 
 /// A slot whose holder lives but did not answer: it is stopped, or has just started.
@@ -63,17 +75,25 @@ impl Observer {
     pub fn new(plan: &'static Plan<'static>, instance: Option<&str>) -> Result<Observer, Error> {
         plan.check().map_err(|_| Error::Plan)?;
         needs::check()?;
-        Ok(Observer { plan, names: Names::new(plan.name, instance)?, seen: Vec::new(), silent: Vec::new() })
+        Ok(Observer {
+            plan,
+            names: Names::new(plan.name, instance)?,
+            seen: Vec::new(),
+            silent: Vec::new(),
+            refused: Vec::new(),
+        })
     }
 
     /// Finds who is there now: asks those not known yet, forgets those who have died. Those that do not answer until
-    /// the deadline are [`Observer::silent`].
+    /// the deadline are [`Observer::silent`], those that do not let us look [`Observer::refused`].
     ///
     /// # Errors
-    /// [`Error::PlanMismatch`] if a participant runs another plan; [`Error::Refused`] if we may not look.
+    /// Nobody lets us look: [`Error::PlanMismatch`] if they run another plan, [`Error::RefusedUser`] if our user may not,
+    /// [`Error::NameForeign`] if users are there that the plan does not allow beside ours, and others.
     pub fn refresh(&mut self, deadline: Deadline) -> Result<(), Error> {
         self.seen.retain(Observed::alive);
         self.silent.clear();
+        self.refused.clear();
         let known: Vec<u16> = self.seen.iter().map(|seen| seen.section.participant()).collect();
         // All are asked before the first answer is waited for, so that a silent one costs the others no time.
         let mut asked = Vec::new();
@@ -81,10 +101,12 @@ impl Observer {
             asked.extend(self.ask(number)?);
         }
         for question in asked {
-            self.hear(question, deadline)?;
+            self.hear(question, deadline);
         }
         self.seen.sort_by_key(|seen| seen.section.participant());
-        Ok(())
+        // What one participant answers keeps us from looking at that one only.
+        let is_nobody_seen = self.seen.is_empty() && self.silent.is_empty();
+        if is_nobody_seen && !self.refused.is_empty() { Err(self.refused.swap_remove(0).why) } else { Ok(()) }
     }
 
     /// The participants found by the last look, by number.
@@ -97,15 +119,22 @@ impl Observer {
         &self.silent
     }
 
+    /// The slots whose holders did not let us look at the last look.
+    pub fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+
     /// The living participants that hold an end of a channel; at most one unless one of them claims what is not so.
     pub fn holders(&self, fifo: u16, direction: Direction) -> impl Iterator<Item = &Observed> {
         self.seen.iter().filter(move |seen| seen.holds(fifo, direction))
     }
 
     /// Asks the holder of a slot for its section; `None` if there is none that may be there.
-    fn ask(&self, number: u16) -> Result<Option<Question>, Error> {
+    fn ask(&mut self, number: u16) -> Result<Option<Question>, Error> {
         let Answer::Connected(socket, credentials) = call(&self.names.participant(number))? else { return Ok(None) };
         if !self.is_theirs(number, &credentials) {
+            let why = Error::NameForeign { name: self.names.participant(number), uid: credentials.uid };
+            self.refused.push(Refused { participant: number, pid: credentials.pid, why });
             return Ok(None);
         }
         let pidfd = match mortality(socket.as_fd(), &credentials) {
@@ -128,18 +157,25 @@ impl Observer {
     }
 
     /// Takes the answer in.
-    fn hear(&mut self, question: Question, deadline: Deadline) -> Result<(), Error> {
+    fn hear(&mut self, question: Question, deadline: Deadline) {
         let Question { number, pid, connection, pidfd } = question;
-        match self.answer(number, &connection, deadline)? {
-            Heard::Section(party, fd) => {
+        match self.answer(number, &connection, deadline) {
+            Ok(Heard::Section(party, fd)) => {
                 let fits = party.participant == number && self.plan.domain_of(number) == Some(party.domain);
-                let section = if fits { PeerSection::adopt(self.plan, &fd, party) } else { None };
-                self.seen.extend(section.map(|section| Observed { section, pid, connection, pidfd }));
+                match fits.then(|| PeerSection::adopt(self.plan, &fd, party)).flatten() {
+                    Some(section) => self.seen.push(Observed { section, pid, connection, pidfd }),
+                    None => self.not_believed(number, pid, Refusal::Section),
+                }
             }
-            Heard::Silence => self.silent.push(Silent { participant: number, pid }),
-            Heard::Nonsense => {}
+            Ok(Heard::Silence) => self.silent.push(Silent { participant: number, pid }),
+            // It has just gone, or says what no participant does.
+            Ok(Heard::Nonsense) => {}
+            Err(why) => self.refused.push(Refused { participant: number, pid, why }),
         }
-        Ok(())
+    }
+
+    fn not_believed(&mut self, participant: u16, pid: i32, reason: Refusal) {
+        self.refused.push(Refused { participant, pid, why: Error::NotLetIn { participant, reason: reason.words() } });
     }
 
     /// Whether the holder of a slot's name is a user that may be there.
@@ -153,7 +189,7 @@ impl Observer {
             match of.receive() {
                 Incoming::Message(Message::Welcome(party), Some(fd)) => return Ok(Heard::Section(party, fd)),
                 Incoming::Message(Message::Refuse { reason, hash }, None) => {
-                    return Err(self.refused(number, reason, hash));
+                    return Err(self.refusal(number, reason, hash));
                 }
                 Incoming::Nothing if wait_readable(of, deadline) => (),
                 Incoming::Nothing => return Ok(Heard::Silence),
@@ -165,9 +201,14 @@ impl Observer {
         }
     }
 
-    fn refused(&self, participant: u16, reason: Refusal, theirs: u64) -> Error {
+    fn refusal(&self, participant: u16, reason: Refusal, theirs: u64) -> Error {
         match reason {
             Refusal::Plan => Error::PlanMismatch { participant, ours: self.plan.hash, theirs },
+            Refusal::User => {
+                let domain = self.plan.domain_of(participant).map(|domain| &self.plan.domains[usize::from(domain)]);
+                let domain = domain.map_or_else(String::new, |domain| domain.name.to_owned());
+                Error::RefusedUser { participant, uid: Credentials::own().uid, domain }
+            }
             other => Error::Refused { participant, reason: other.words() },
         }
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU32;
 use musubi_core::plan::Plan;
 use musubi_linux::futex::{self, Wake, Watch};
 use musubi_linux::message::Message;
-use musubi_linux::{Direction, End, Options, Participant, Segment};
+use musubi_linux::{Direction, End, Observer, Options, Participant, Segment};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 
 use crate::system::*;
@@ -186,6 +186,7 @@ impl Stage {
             }
             ["nap", ms] => nap(ms.parse().unwrap()).to_string(),
             ["cpu"] => processor_ms().to_string(),
+            ["observe", instance] => observe(instance),
             ["withheld"] => self.participant().strangers().withheld.to_string(),
             ["descriptors"] => std::fs::read_dir("/proc/self/fd").unwrap().count().to_string(),
             ["lock"] => said(musubi_linux::realtime::lock_memory().map(|()| "locked".to_owned())),
@@ -271,6 +272,11 @@ fn limit(of: &str, value: u64) -> String {
     };
     setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) }).unwrap();
     "limited".to_owned()
+}
+
+fn observe(instance: &str) -> String {
+    let mut observer = Observer::new(&PLAN, Some(instance)).unwrap();
+    said(observer.refresh(within(2_000)).map(|()| format!("{} seen", observer.participants().len())))
 }
 
 /// Processor time that this process has used, in milliseconds.
