@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use musubi_mcapi::process::Running as Node;
-use musubi_transport::runtime::{Deadline, Options};
+use musubi_transport::runtime::{Deadline, DeadlineExt, Options};
 use musubi_transport::topology::Topology;
 use musubi_transport::{LinkError, NodeId};
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use command::{expect, musubi, text};
 use loopback::own_address;
-use musubi_mcapi::{Deadline, Node, NodeId, PacketReceiver, PacketSender, Topology};
+use musubi_mcapi::{Deadline, DeadlineExt, Node, NodeId, PacketReceiver, PacketSender, Topology};
 
 /// A system of three nodes, the third of which never runs, and its description.
 struct System {

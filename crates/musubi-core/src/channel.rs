@@ -12,17 +12,7 @@ use core::task::{Context, Poll};
 use crate::error::Error;
 use crate::fifo::{Loan, Notified, Received};
 use crate::plan::{FilterRule, Plan};
-
-/// How long a call may wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deadline {
-    /// Not at all.
-    Poll,
-    /// Until this instant of the port's clock, in nanoseconds.
-    At(u64),
-    /// As long as it takes.
-    Forever,
-}
+pub use crate::port::Deadline;
 
 /// Most ends that one wait can be for.
 pub const WAIT_MAX: usize = 60;

@@ -11,6 +11,17 @@ pub trait Clock {
     fn now_ns(&self) -> u64;
 }
 
+/// How long a call may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deadline {
+    /// Not at all.
+    Poll,
+    /// Until this instant of the port's [`Clock`], in nanoseconds.
+    At(u64),
+    /// As long as it takes.
+    Forever,
+}
+
 /// How a participant that may sleep is woken.
 pub trait Doorbell {
     /// Wakes whoever sleeps on `bell`, a word of the ringer's own section, after changing it; `waiting` are the bits

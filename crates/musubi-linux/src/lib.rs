@@ -34,7 +34,7 @@ pub use process::{observer as observe, section};
 
 pub use direction::Direction;
 pub use error::Error;
-pub use os::clock::{Deadline, MonotonicClock};
+pub use os::clock::{Deadline, DeadlineExt, MonotonicClock};
 pub use process::channel::claim::End;
 pub use process::channel::coherence::Hints;
 pub use process::channel::doorbell::LinkDoorbell;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use musubi_core::Error;
 use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
+use musubi_linux::DeadlineExt;
 use talk::{attach, instance, receive, send, soon};
 
 /// How long a test waits for what must come.
@@ -75,7 +76,7 @@ fn deadlines_hold_and_ends_are_exclusive() {
     assert!(gateway.open_sending(0).is_err(), "the domain is not on that side");
     assert_eq!(down.wait(Deadline::Poll), Err(Error::Timeout));
     let begin = std::time::Instant::now();
-    let until = musubi_linux::Deadline::after(Duration::from_millis(30)).into();
+    let until = Deadline::after(Duration::from_millis(30));
     assert_eq!(down.wait(until), Err(Error::Timeout));
     assert!(begin.elapsed() >= Duration::from_millis(30));
     let sending = control.open_sending(0).unwrap();

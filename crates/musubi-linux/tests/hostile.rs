@@ -22,7 +22,7 @@ use musubi_core::words::OwnWords;
 use musubi_linux::clock::now_ns;
 use musubi_linux::message::{BYTES, Message, Party, Refusal};
 use musubi_linux::names::Names;
-use musubi_linux::{Direction, End, Options, Participant};
+use musubi_linux::{DeadlineExt, Direction, End, Options, Participant};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType, connect, send, socket};
 
 const CONTROL: u16 = 0;
@@ -258,7 +258,7 @@ fn lock_with_hostile(watch: &Watch, shared: impl SharedSegment) -> u64 {
 }
 
 fn soon() -> Deadline {
-    musubi_linux::Deadline::after(Duration::from_millis(20)).into()
+    musubi_linux::Deadline::after(Duration::from_millis(20))
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod system;
 use std::time::{Duration, Instant};
 
 use actor::Actor;
+use musubi_linux::DeadlineExt;
 use system::*;
 
 #[test]

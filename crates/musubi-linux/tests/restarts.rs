@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use musubi_core::Error;
 use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd, SharedSegment};
-use musubi_linux::Participant;
+use musubi_linux::{DeadlineExt, Participant};
 use talk::{attach, instance, receive, send, soon};
 
 fn ms(n: u64) -> Deadline {
-    musubi_linux::Deadline::after(Duration::from_millis(n)).into()
+    Deadline::after(Duration::from_millis(n))
 }
 fn settle() {
     thread::sleep(Duration::from_millis(60));

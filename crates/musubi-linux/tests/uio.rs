@@ -14,9 +14,9 @@ use musubi_core::layout;
 use musubi_core::plan::{
     Domain, Fifo, FilterRule, Liveness, LockKind, OnRestart, Plan, PortKind, Regulation, Role, Smem, Trust,
 };
-use musubi_linux::Error;
 use musubi_linux::clock::now_ns;
 use musubi_linux::uio::{Observer, Options, Participant, Twin};
+use musubi_linux::{DeadlineExt, Error};
 use system::instance;
 
 const MASTER: u16 = 0;

@@ -143,6 +143,6 @@ pub use linux::{
     ScalarSender, wait_any,
 };
 #[cfg(feature = "std")]
-pub use musubi_transport::runtime::{Deadline, Options};
+pub use musubi_transport::runtime::{Deadline, DeadlineExt, Options};
 #[cfg(feature = "std")]
 pub use musubi_transport::topology::Topology;

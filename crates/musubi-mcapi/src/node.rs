@@ -3,7 +3,7 @@
 //! ```
 //! # use std::sync::Arc;
 //! # use std::time::Duration;
-//! # use musubi_mcapi::{Deadline, Error, Node, Topology};
+//! # use musubi_mcapi::{Deadline, DeadlineExt, Error, Node, Topology};
 //! # fn main() -> Result<(), Error> {
 //! # let mut system = Topology::single_machine();
 //! # system.system = format!("doc-node-{}", std::process::id());

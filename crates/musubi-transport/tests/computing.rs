@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use musubi_mcapi::engine::{Outcome, RequestId, Sending};
 use musubi_mcapi::process::Running as Node;
 use musubi_mcapi::{EndpointId, NodeId};
-use musubi_transport::runtime::{Deadline, Options, TICK_NS};
+use musubi_transport::runtime::{Deadline, DeadlineExt, Options, TICK_NS};
 use musubi_transport::topology::{Network, Place, Topology};
 
 const PORT: u32 = 7;

@@ -11,7 +11,7 @@ use musubi_mcapi::engine::{Outcome, RequestId, Sending};
 use musubi_mcapi::process::Running as Node;
 use musubi_mcapi::{EndpointId, Error, NodeId};
 use musubi_transport::LinkError;
-use musubi_transport::runtime::{Deadline, Options};
+use musubi_transport::runtime::{Deadline, DeadlineExt, Options};
 use musubi_transport::topology::{Network, Place, Topology};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

@@ -11,7 +11,7 @@ use musubi_mcapi::process::Running as Node;
 use musubi_mcapi::{EndpointId, Error, NodeId};
 use musubi_transport::carrier::Carrier;
 use musubi_transport::links::{NoBlock, Payload, Report, Sent, Short};
-use musubi_transport::runtime::{Deadline, Options};
+use musubi_transport::runtime::{Deadline, DeadlineExt, Options};
 use musubi_transport::topology::Topology;
 
 /// More than one look takes in.

@@ -14,7 +14,7 @@ use musubi_mcapi::process::Running as Node;
 use musubi_mcapi::{EndpointId, Error, NodeId};
 use musubi_transport::LinkError;
 use musubi_transport::runtime::within::Switchboard;
-use musubi_transport::runtime::{Deadline, Options};
+use musubi_transport::runtime::{Deadline, DeadlineExt, Options};
 use musubi_transport::topology::Topology;
 
 const PORT: u32 = 7;

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use musubi_mcapi::{Deadline, Node};
+use musubi_mcapi::{Deadline, DeadlineExt, Node};
 
 /// What one node does.
 pub type Role = fn(&Node) -> Result<(), musubi_mcapi::Error>;

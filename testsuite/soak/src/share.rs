@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use musubi_core::Error;
 use musubi_core::channel::{Attachment, SharedSegment};
-use musubi_linux::{Deadline, SharedEnd};
+use musubi_linux::{Deadline, DeadlineExt, SharedEnd};
 
 use crate::participant::{PAUSE, Phase, Place};
 use crate::record::Of;
@@ -28,7 +28,7 @@ const WORDS: usize = 3;
 
 /// Takes turns until the phase says end.
 pub fn run(place: Place<'_>) -> anyhow::Result<()> {
-    let deadline = Deadline::after(OPEN_WAIT).into();
+    let deadline = Deadline::after(OPEN_WAIT);
     let shared = Attachment::open_segment(place.participant, SHARED, deadline).context("opening the segment")?;
     let timing = place.timing("taking the lock")?;
     let mut random = place.random(u16::MAX);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use musubi_core::layout::{Part, rx, tx};
-use musubi_linux::{Deadline, Observer, PeerSection};
+use musubi_linux::{Deadline, DeadlineExt, Observer, PeerSection};
 
 use crate::system::PLAN;
 

@@ -11,7 +11,7 @@
 use std::sync::Once;
 use std::time::Duration;
 
-use musubi_transport::runtime::Deadline;
+use musubi_transport::runtime::{Deadline, DeadlineExt};
 
 use super::cancellation::uncancelled;
 use super::node::living;

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock, TryLockError}
 use musubi_mcapi::engine::Engine;
 use musubi_mcapi::process::Running as Node;
 use musubi_mcapi::{Error, NodeId};
-use musubi_transport::runtime::{Block, Deadline, Hub, Options};
+use musubi_transport::runtime::{Block, Deadline, DeadlineExt, Hub, Options};
 use musubi_transport::{LinkError, notices};
 
 use super::at_exit::deliver_at_exit;

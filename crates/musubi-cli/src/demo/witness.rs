@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use musubi_core::layout::{Part, rx};
 use musubi_core::plan::Plan;
-use musubi_linux::{Deadline, Error, Observer, PeerSection};
+use musubi_linux::{Deadline, DeadlineExt, Error, Observer, PeerSection};
 
 use super::system::TELEMETRY;
 

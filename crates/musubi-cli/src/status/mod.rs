@@ -13,7 +13,7 @@ mod table;
 use std::time::Duration;
 
 use musubi_linux::names::{INSTANCE_DEFAULT, INSTANCE_VARIABLE};
-use musubi_linux::{Deadline, Observer};
+use musubi_linux::{Deadline, DeadlineExt, Observer};
 
 use crate::system::{System, seconds};
 use crate::{output, screen};

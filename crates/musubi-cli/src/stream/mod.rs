@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use indicatif::HumanBytes;
 use musubi_core::plan::Plan;
-use musubi_linux::{Deadline, Error, Participant};
+use musubi_linux::{Deadline, DeadlineExt, Error, Participant};
 
 use crate::failure::Failure;
 use crate::system::{self, System, seconds};

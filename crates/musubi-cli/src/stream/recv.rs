@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use musubi_core::Error;
-use musubi_core::channel::{Attachment, Deadline as EndDeadline, ReceivingEnd as _};
+use musubi_core::channel::{Attachment, ReceivingEnd as _};
 use musubi_core::fifo::Received;
-use musubi_linux::{Counterpart, Deadline, Participant, ReceivingEnd};
+use musubi_linux::{Counterpart, Deadline, DeadlineExt, Participant, ReceivingEnd};
 
 use super::framing::{Fault, Framing, Step};
 use super::mark::MARK_BYTES;
@@ -166,7 +166,7 @@ impl Receiving<'_> {
     /// Waits for a message: of `sender` as long as it is there, or else of anybody until the deadline. What was lost is
     /// told by who is there now, not by the news that somebody has gone, which may have been a predecessor.
     fn wait_for_more(&self, sender: Option<Counterpart>) -> anyhow::Result<()> {
-        let deadline = if sender.is_some() { EndDeadline::Forever } else { self.deadline.into() };
+        let deadline = if sender.is_some() { Deadline::Forever } else { self.deadline };
         match self.end.wait(deadline) {
             Ok(()) => Ok(()),
             Err(Error::Timeout) => Err(nobody_came(self.participant, self.channel, Side::Sender, self.sender_domain)),
@@ -181,7 +181,7 @@ impl Receiving<'_> {
         let deadline = Deadline::after(CONFIRMED_WAIT);
         while self.end.sender() == Some(sender) && !deadline.passed() {
             // A message that comes now is not of this stream, and is left to a successor of ours.
-            if self.end.wait(deadline.into()).is_ok() {
+            if self.end.wait(deadline).is_ok() {
                 std::thread::sleep(CONFIRMED_LOOK);
             }
         }

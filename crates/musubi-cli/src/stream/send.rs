@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use musubi_core::Error;
-use musubi_core::channel::{Attachment, Deadline as EndDeadline, SendingEnd as _};
+use musubi_core::channel::{Attachment, SendingEnd as _};
 use musubi_core::fifo::Loan;
-use musubi_linux::{Counterpart, Deadline, Participant, SendingEnd};
+use musubi_linux::{Counterpart, Deadline, DeadlineExt, Participant, SendingEnd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -176,7 +176,7 @@ impl<'e> Sending<'e> {
 
     fn allocate(&mut self) -> anyhow::Result<Loan<'e>> {
         loop {
-            match self.end.allocate(EndDeadline::Forever) {
+            match self.end.allocate(Deadline::Forever) {
                 Err(Error::PeerGone) => self.check_receiver()?,
                 allocated => return allocated.map_err(|error| self.failed(error)),
             }
@@ -204,7 +204,7 @@ impl<'e> Sending<'e> {
     /// The confirmation is an event of the stream's receiver after the last message has been taken.
     fn wait_for_confirmation(&mut self) -> anyhow::Result<()> {
         loop {
-            let event = self.end.wait(EndDeadline::Forever);
+            let event = self.end.wait(Deadline::Forever);
             self.check_receiver()?;
             match event {
                 Ok(()) if self.end.usage().queued == 0 => return Ok(()),

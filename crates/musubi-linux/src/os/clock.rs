@@ -1,12 +1,13 @@
 //! Time: the monotonic clock that all processes of one kernel read alike, and deadlines on it.
 //!
-//! What you may rely on: [`Deadline`] is an instant, so a call made of several steps keeps it as a whole.
+//! What you may rely on: a [`Deadline`] is an instant, so a call made of several steps keeps it as a whole.
 //!
 //! What it does not do: cross kernels, or count time in suspend.
 
 use std::time::Duration;
 
 use musubi_core::port::Clock;
+pub use musubi_core::port::Deadline;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// `CLOCK_MONOTONIC`.
@@ -40,53 +41,34 @@ pub(crate) fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
-/// How long a call may wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deadline {
-    /// Not at all.
-    Poll,
-    /// Until this instant of [`now_ns`], in nanoseconds.
-    At(u64),
-    /// As long as it takes.
-    Forever,
-}
-
-impl From<musubi_core::channel::Deadline> for Deadline {
-    fn from(deadline: musubi_core::channel::Deadline) -> Deadline {
-        match deadline {
-            musubi_core::channel::Deadline::Poll => Deadline::Poll,
-            musubi_core::channel::Deadline::At(ns) => Deadline::At(ns),
-            musubi_core::channel::Deadline::Forever => Deadline::Forever,
-        }
-    }
-}
-
-impl From<Deadline> for musubi_core::channel::Deadline {
-    fn from(deadline: Deadline) -> Self {
-        match deadline {
-            Deadline::Poll => musubi_core::channel::Deadline::Poll,
-            Deadline::At(ns) => musubi_core::channel::Deadline::At(ns),
-            Deadline::Forever => musubi_core::channel::Deadline::Forever,
-        }
-    }
-}
-
-impl Deadline {
+/// A [`Deadline`] by this clock.
+pub trait DeadlineExt: Sized {
     /// The instant `duration` from now.
-    pub fn after(duration: Duration) -> Deadline {
+    fn after(duration: Duration) -> Self;
+
+    /// Whether the time is over.
+    fn passed(self) -> bool;
+
+    /// Nanoseconds left; `None` if there is no end.
+    fn left_ns(self) -> Option<u64>;
+
+    /// The earlier of this deadline and the instant `ns` from now.
+    fn within_ns(self, ns: u64) -> Self;
+}
+
+impl DeadlineExt for Deadline {
+    fn after(duration: Duration) -> Deadline {
         let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Deadline::At(now_ns().saturating_add(ns))
     }
 
-    /// Whether the time is over.
     #[inline]
-    pub fn passed(self) -> bool {
+    fn passed(self) -> bool {
         self.left_ns() == Some(0)
     }
 
-    /// Nanoseconds left; `None` if there is no end.
     #[inline]
-    pub fn left_ns(self) -> Option<u64> {
+    fn left_ns(self) -> Option<u64> {
         match self {
             Deadline::Poll => Some(0),
             Deadline::At(ns) => Some(ns.saturating_sub(now_ns())),
@@ -94,8 +76,7 @@ impl Deadline {
         }
     }
 
-    /// The earlier of this deadline and the instant `ns` from now.
-    pub fn within_ns(self, ns: u64) -> Deadline {
+    fn within_ns(self, ns: u64) -> Deadline {
         match self {
             Deadline::Poll => Deadline::Poll,
             Deadline::At(at) => Deadline::At(at.min(now_ns().saturating_add(ns))),

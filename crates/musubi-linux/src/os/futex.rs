@@ -14,7 +14,7 @@ use rustix::time::ClockId as Clock;
 
 use musubi_core::words::PeerWord;
 
-use crate::os::clock::{Deadline, timespec};
+use crate::os::clock::{Deadline, DeadlineExt, timespec};
 
 /// Longest sleep without a look at the second word, where the kernel cannot watch two; in nanoseconds.
 pub const SLICE_NS: u64 = 5_000_000;

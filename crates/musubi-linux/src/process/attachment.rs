@@ -69,7 +69,7 @@ impl Attachment for Participant {
     }
 
     fn open_segment(&self, smem: u16, deadline: Deadline) -> Result<SharedEnd, Error> {
-        let segment = Participant::open_segment(self, smem, deadline.into())?;
+        let segment = Participant::open_segment(self, smem, deadline)?;
         let Some(permit) = self.shelves.segments.take(smem) else {
             return Err(Error::SegmentInUse(segment.channel().name.to_owned()));
         };

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::os::clock::{Deadline, now_ns, timespec};
+use crate::os::clock::{Deadline, DeadlineExt, now_ns, timespec};
 use crate::os::credentials::{Credentials, Mortality, mortality};
 use crate::os::descriptor::Descriptor;
 use crate::os::needs;

@@ -20,7 +20,7 @@ use rustix::event::epoll;
 
 use crate::direction::Direction;
 use crate::error::{Error, Tried};
-use crate::os::clock::{Deadline, MonotonicClock, now_ns};
+use crate::os::clock::{Deadline, DeadlineExt, MonotonicClock, now_ns};
 use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::{Kept, Process};

@@ -22,7 +22,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
 use crate::error::{Error, Tried};
-use crate::os::clock::{Deadline, timespec};
+use crate::os::clock::{Deadline, DeadlineExt, timespec};
 use crate::os::mapping::{Access, Mapping};
 
 /// Where the kernel lists its UIO devices.

@@ -14,7 +14,7 @@ use musubi_core::plan::{Plan, PortKind};
 use super::attendant::Attendant;
 use super::{Device, ProcessHost};
 use crate::error::Error;
-use crate::os::clock::Deadline;
+use crate::os::clock::{Deadline, DeadlineExt};
 use crate::os::mapping::Mapping;
 use crate::process::participant::{Whose, check_user, find_domain};
 use crate::process::rendezvous::slot::{new_epoch, take_slot_of};

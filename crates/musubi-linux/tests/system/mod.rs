@@ -7,7 +7,7 @@ use std::time::Duration;
 use musubi_core::plan::{
     Domain, Fifo, FilterRule, Liveness, LockKind, OnRestart, Plan, PortKind, Regulation, Role, Smem, Trust,
 };
-use musubi_linux::{Deadline, Options};
+use musubi_linux::{Deadline, DeadlineExt, Options};
 
 pub const CONTROL: u16 = 0;
 pub const GATEWAY: u16 = 1;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use musubi_core::Error;
 use musubi_core::channel::{Deadline, ReceivingEnd, SendingEnd};
 use musubi_core::plan::*;
-use musubi_linux::{Options, Participant};
+use musubi_linux::{DeadlineExt, Options, Participant};
 
 pub const fn domain(name: &'static str, role: Role, participants: u16) -> Domain<'static> {
     Domain {
@@ -58,7 +58,7 @@ pub fn attach(domain: &str, instance: &str) -> Participant {
 }
 
 pub fn soon() -> Deadline {
-    musubi_linux::Deadline::after(Duration::from_secs(5)).into()
+    Deadline::after(Duration::from_secs(5))
 }
 
 pub fn send(end: &impl SendingEnd, value: u32) -> Result<(), Error> {

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use musubi_mcapi::{
-    Deadline, Endpoint, Error, Named, Node, PacketReceiver, PacketSender, Remote, Request, Scalar, ScalarReceiver,
-    ScalarSender, attribute, limits, wait_any,
+    Deadline, DeadlineExt, Endpoint, Error, Named, Node, PacketReceiver, PacketSender, Remote, Request, Scalar,
+    ScalarReceiver, ScalarSender, attribute, limits, wait_any,
 };
 
 /// Two nodes of one system, 0:1 and 0:2.

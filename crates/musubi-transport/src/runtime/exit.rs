@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use super::shared::Shared;
-use super::{Block, Deadline, Node};
+use super::{Block, Deadline, DeadlineExt, Node};
 use crate::protocol::Protocol;
 
 /// Between two looks.

@@ -35,7 +35,7 @@ use std::task::Waker;
 
 pub use background::TICK_NS;
 pub use hub::{Block, Hub, Wiring};
-pub use musubi_linux::Deadline;
+pub use musubi_linux::{Deadline, DeadlineExt};
 
 use crate::carrier::Carrier;
 use crate::links::NoBlock;

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use musubi_linux::Deadline;
 use musubi_linux::clock::now_ns;
+use musubi_linux::{Deadline, DeadlineExt};
 
 use super::Block;
 use super::shared::{Driver, Ready, Shared, State, TICK, wake_all};

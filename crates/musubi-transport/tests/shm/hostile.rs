@@ -13,7 +13,7 @@ use musubi_mcapi::engine::frame::{KINDS, Kind};
 use musubi_mcapi::process::Running as Node;
 use musubi_transport::frame::{Header, VERSION};
 use musubi_transport::links::{Loss, Report};
-use musubi_transport::runtime::{Deadline, Options as RunOptions};
+use musubi_transport::runtime::{Deadline, DeadlineExt, Options as RunOptions};
 use musubi_transport::shm::records::{self, SHAPE};
 use musubi_transport::topology::Topology;
 use rustix::net::{Shutdown, shutdown};

@@ -127,7 +127,7 @@ fn until<R>(ch: u32, timeout_ns: u64, attempt: impl Fn(&mut Channel) -> Result<R
     if timeout_ns == 0 {
         return Err(refused);
     }
-    let deadline = session::deadline(timeout_ns).into();
+    let deadline = session::deadline(timeout_ns);
     let (serial, spin) = (channel.serial, channel.end.spin());
     drop(opened);
     let look = || settled(again(ch, serial).and_then(|mut channel| attempt(channel.channel()?)));

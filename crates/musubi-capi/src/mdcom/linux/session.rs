@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use musubi_core::channel::Attachment;
 use musubi_core::plan::{Plan, Role};
 use musubi_linux::clock::now_ns;
-use musubi_linux::{Deadline, Memory, Options, Participant};
+use musubi_linux::{Deadline, DeadlineExt, Memory, Options, Participant};
 
 use super::failure::Failure;
 use crate::mdcom::abi::{FOREVER, LOCK_MEMORY, PREFAULT, Wanted};

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use musubi_core::channel::{Attachment, Deadline as Until, SharedSegment};
+use musubi_core::channel::{Attachment, SharedSegment};
 use musubi_core::plan::SMEMS_MAX;
-use musubi_linux::{Deadline, SharedEnd};
+use musubi_linux::{Deadline, DeadlineExt, SharedEnd};
 
 use super::failure::Failure;
 use super::session::{self, Attached, deadline, lock};
@@ -107,7 +107,7 @@ fn open_first(ch: u16, place: &Place) -> Result<Option<Desk>, Failure> {
         if !smem.domains.contains(&participant.domain()) {
             return Err(Status::Channel.into());
         }
-        let end = match Attachment::open_segment(participant, ch, Until::Poll) {
+        let end = match Attachment::open_segment(participant, ch, Deadline::Poll) {
             Ok(end) => end,
             Err(musubi_linux::Error::TimedOut(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -162,7 +162,7 @@ pub(crate) fn lock_until(ch: u32, timeout_ns: u64) -> Result<(), Failure> {
     let deadline = deadline(timeout_ns);
     let (place, serial) = take_desk(ch, deadline)?;
     let taken = match &*lock(&place.end) {
-        Some(end) => end.lock_while(deadline.into(), || session::check().is_ok()).map_err(Failure::from),
+        Some(end) => end.lock_while(deadline, || session::check().is_ok()).map_err(Failure::from),
         None => Err(session::absent()),
     };
     let mut desk = lock(&place.desk);

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use musubi_mcapi::{Deadline, Endpoint, Error, Node, NodeId, Options, Remote, Topology};
+use musubi_mcapi::{Deadline, DeadlineExt, Endpoint, Error, Node, NodeId, Options, Remote, Topology};
 use musubi_transport::topology::{Network, Place};
 
 use super::groups::{Group, Settings, Sizes};

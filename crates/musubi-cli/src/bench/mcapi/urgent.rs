@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use musubi_linux::clock::now_ns;
 use musubi_linux::realtime;
-use musubi_mcapi::{Deadline, Error, PacketReceiver, PacketSender, attribute};
+use musubi_mcapi::{Deadline, DeadlineExt, Error, PacketReceiver, PacketSender, attribute};
 
 use super::ends::{Ends, Ours, patience};
 use super::rates::End;

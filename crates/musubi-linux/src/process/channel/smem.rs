@@ -18,7 +18,7 @@ use musubi_core::layout::ticket;
 use musubi_core::lock::{Bakery, Contender, OUTSIDE};
 use musubi_core::words::{OwnWords, PeerWords};
 
-use crate::os::clock::Deadline as Until;
+use crate::os::clock::DeadlineExt;
 use crate::os::futex::{self, Watch};
 use crate::process::channel::segment::{Segment, Tickets};
 use crate::process::channel::shelf::Shelf;
@@ -100,7 +100,7 @@ impl SharedEnd {
     pub fn lock_while(&self, deadline: Deadline, is_wanted: impl Fn() -> bool) -> Result<(), Error> {
         let mut state = self.state.borrow_mut();
         while !state.segment.settled() {
-            if Until::from(deadline).passed() || !is_wanted() {
+            if deadline.passed() || !is_wanted() {
                 return Err(Error::Timeout);
             }
             std::thread::sleep(std::time::Duration::from_nanos(RELOOK_NS));
@@ -114,7 +114,7 @@ impl SharedEnd {
             if state.poll().is_some() {
                 return Ok(());
             }
-            if Until::from(deadline).passed() || !is_wanted() {
+            if deadline.passed() || !is_wanted() {
                 state.bakery.abandon();
                 return Err(Error::Timeout);
             }
@@ -213,7 +213,7 @@ impl LockState {
             .min_by_key(|(shown, other)| (*shown, other.participant));
         let bell = first.map(|(expected, other)| Watch { word: other.line.word(ticket::TICKET), expected });
         let local = Watch { word: self.segment.tickets_version_word().into(), expected: self.version.unwrap_or(0) };
-        futex::sleep(bell, local, Until::from(deadline).within_ns(RELOOK_NS));
+        futex::sleep(bell, local, deadline.within_ns(RELOOK_NS));
     }
 }
 

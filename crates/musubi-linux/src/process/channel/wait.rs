@@ -108,6 +108,6 @@ impl<L: Bell> Sleep<L> {
     pub fn sleep(&self, version_word: &AtomicU32, deadline: Deadline) -> bool {
         let bell = self.bell.as_ref().map(|(link, expected)| Watch { word: link.bell(), expected: *expected });
         let local = Watch { word: version_word.into(), expected: self.version };
-        futex::sleep(bell, local, deadline.into()) == Wake::Woken
+        futex::sleep(bell, local, deadline) == Wake::Woken
     }
 }

@@ -43,7 +43,7 @@ fn sleep(ends: &[&ReceivingEnd], deadline: Deadline) -> bool {
     for ((sleep, _), links) in &prepared {
         words.extend(sleep.watches(links.version_word()));
     }
-    let woken = ready || futex::sleep_any(&words, deadline.into()) == Wake::Woken;
+    let woken = ready || futex::sleep_any(&words, deadline) == Wake::Woken;
     for end in ends {
         end.finish_sleep();
     }

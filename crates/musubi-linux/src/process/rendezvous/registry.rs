@@ -20,7 +20,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use crate::direction::Direction;
-use crate::os::clock::{Deadline, now_ns};
+use crate::os::clock::{Deadline, DeadlineExt, now_ns};
 use crate::os::credentials::{Credentials, Mortality, mortality};
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::{Kept, Process};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use musubi_core::plan::Plan;
 
 use crate::error::Error;
-use crate::os::clock::{Deadline, boot_ns};
+use crate::os::clock::{Deadline, DeadlineExt, boot_ns};
 use crate::os::forks::Kept;
 use crate::os::packet_socket::{Answer, call, claim};
 use crate::process::rendezvous::socket_names::Names;
