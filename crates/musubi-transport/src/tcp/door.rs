@@ -1,8 +1,9 @@
 //! Where connections of a node come in and go out: a thread of its own, so that neither a flood of garbage nor a slow
 //! handshake takes time from the links that stand.
 //!
-//! What you may rely on: at most [`VISITS_MAX`] connections are half open, [`VISITS_OF_ADDRESS_MAX`] of them from one
-//! address; accepting is limited in its rate; the node's lock is never held here. Whoever is refused is counted and
+//! What you may rely on: how many connections are half open, and how many come in a time, is bounded, by address and
+//! apart for those that the description names ([`super::admission`]); who is too many is put out at once, so nobody has to
+//! wait behind it in the kernel's queue; accepting is limited in its rate. The node's lock is never held here. Whoever is refused is counted and
 //! written to the [`Ledger`], and told why if it speaks the protocol.
 //!
 //! How it works: the carrier leaves orders (dial this node) and takes arrivals (somebody has called; the dialed one
@@ -25,6 +26,7 @@ use musubi_linux::descriptor::Descriptor;
 use musubi_linux::epoll::NO_EVENT;
 use rustix::event::epoll;
 
+use super::admission::{Admission, Bucket, Rate, Room, Source};
 use super::ledger::{Ledger, explained};
 use super::names::{self, Resolver};
 use super::sockets;
@@ -36,18 +38,16 @@ use crate::session::{Hello, Identity, Reason};
 use crate::topology::{Topology, Way};
 use crate::{NodeId, notices};
 
-/// Connections from elsewhere that are half open at a time.
-pub const VISITS_MAX: usize = 64;
-/// Of these, from one address.
-pub const VISITS_OF_ADDRESS_MAX: usize = 16;
-/// Connections that are let in without delay after a quiet time.
-pub const ACCEPTS_BURST: u64 = 64;
-/// After a burst, one connection is let in each time that this has passed, nanoseconds.
-pub const ACCEPT_NS: u64 = 4_000_000;
+/// Connections that are accepted without delay after a quiet time: all that the kernel's queue holds.
+pub const ACCEPTS_BURST: u64 = 4096;
+/// After a burst, one connection is accepted each time that this has passed, nanoseconds. A whole queue of them goes by in a
+/// quarter of a second, and costs about a tenth of a processor's time.
+pub const ACCEPT_NS: u64 = 60_000;
+const ACCEPTS: Rate = Rate { burst: ACCEPTS_BURST, each_ns: ACCEPT_NS };
 /// Arrivals that the node has not looked at yet; more are refused.
 const ARRIVALS_MAX: usize = 256;
-/// Connections accepted at one look.
-const ACCEPTS_MAX: usize = 16;
+/// Connections accepted at one look, so that those that were let in have their turn.
+const ACCEPTS_MAX: usize = 256;
 /// Events taken at one look.
 const EVENTS_MAX: usize = 64;
 
@@ -172,8 +172,8 @@ struct Porter {
     /// Addresses that are still to be tried.
     dials: BTreeMap<NodeId, VecDeque<SocketAddr>>,
     next_token: u64,
-    /// The instant from which the bucket of accepts counts: one token each `ACCEPT_NS` since.
-    bucket_ns: u64,
+    accepts: Bucket,
+    admission: Admission,
     /// The listener is not looked at.
     closed: bool,
 }
@@ -187,6 +187,10 @@ impl Porter {
         }
         let (resolver, next_token) = (Resolver::default(), VISITS);
         let (visits, dials) = (BTreeMap::new(), BTreeMap::new());
+        let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let mut admission = Admission::new(Room::of_descriptors(descriptors));
+        let places = us.topology.nodes.values().filter_map(|place| names::numeric(place.tcp.as_deref()?));
+        places.for_each(|place| admission.know(place.ip()));
         Ok(Porter {
             us,
             shared,
@@ -197,7 +201,8 @@ impl Porter {
             visits,
             dials,
             next_token,
-            bucket_ns: 0,
+            accepts: Bucket::default(),
+            admission,
             closed: false,
         })
     }
@@ -222,7 +227,7 @@ impl Porter {
 
     /// How long to sleep; `None` for as long as nothing comes.
     fn sleep_ns(&self) -> Option<u64> {
-        let reopening = self.closed.then_some(self.bucket_ns + ACCEPT_NS);
+        let reopening = self.closed.then(|| self.accepts.due_ns(ACCEPTS, now_ns()));
         let due_ns = self.visits.values().map(|visit| visit.until_ns).chain(reopening).min()?;
         Some(due_ns.saturating_sub(now_ns()).min(VISIT_NS_MAX))
     }
@@ -265,6 +270,7 @@ impl Porter {
         if addresses.is_empty() {
             self.ledger.note(format!("node {peer}: its host has no address"));
         }
+        addresses.iter().for_each(|address| self.admission.know(address.ip()));
         // Else it has been forgotten meanwhile.
         if let Some(dial) = self.dials.get_mut(&peer) {
             dial.extend(addresses);
@@ -296,8 +302,7 @@ impl Porter {
     fn accept(&mut self) {
         for _ in 0..ACCEPTS_MAX {
             let now_ns = now_ns();
-            self.bucket_ns = self.bucket_ns.max(now_ns.saturating_sub(ACCEPTS_BURST * ACCEPT_NS));
-            if self.bucket_ns + ACCEPT_NS > now_ns {
+            if !self.accepts.take(ACCEPTS, now_ns) {
                 self.ledger.count(|counters| counters.throttled += 1);
                 return self.look_at_listener(false);
             }
@@ -308,7 +313,6 @@ impl Porter {
                 // The connection has ended again, or there are no descriptors left: either costs a token too.
                 Err(error) => self.ledger.note(format!("accepting: {error}")),
             }
-            self.bucket_ns += ACCEPT_NS;
         }
     }
 
@@ -323,14 +327,68 @@ impl Porter {
 
     fn receive(&mut self, stream: Stream, remote: SocketAddr, now_ns: u64) {
         self.ledger.count(|counters| counters.accepted += 1);
-        let guests = || self.visits.values().filter(|visit| visit.dialed.is_none());
-        let neighbours = guests().filter(|visit| visit.remote.ip() == remote.ip()).count();
-        if guests().count() >= VISITS_MAX || neighbours >= VISITS_OF_ADDRESS_MAX {
-            return self.ledger.refused(Reason::Busy, remote.ip());
+        if let Some((source, known)) = self.admission.too_many(remote.ip()) {
+            self.make_room(source, known);
         }
-        let begun = Visit::receive(stream, remote, &self.us, now_ns).and_then(|visit| self.enter(visit));
-        if let Err(error) = begun {
+        let ticket = self.admission.admit(remote.ip(), now_ns);
+        let begun = Visit::receive(stream, remote, &self.us, now_ns);
+        // Its ticket is given back wherever it ends.
+        let entered = match begun {
+            Ok(mut visit) => {
+                visit.ticket = Some(ticket);
+                self.enter(visit)
+            }
+            Err(error) => {
+                self.admission.done(ticket);
+                Err(error)
+            }
+        };
+        if let Err(error) = entered {
             self.ledger.note(format!("{}: {error}", remote.ip()));
+        }
+    }
+
+    /// Puts the oldest connection of an address out, or of all that are as well known as it.
+    fn make_room(&mut self, source: Source, known: bool) {
+        let alike = |visit: &Visit| visit.ticket.as_ref().filter(|ticket| ticket.known == known).map(|of| of.source);
+        let of = |(token, visit): (&u64, &Visit)| (alike(visit) == Some(source)).then_some(*token);
+        let any = |(token, visit): (&u64, &Visit)| alike(visit).map(|_| *token);
+        let oldest = self.visits.iter().find_map(of).or_else(|| self.visits.iter().find_map(any));
+        let Some(visit) = oldest.and_then(|token| self.take(token)) else { return };
+        if !visit.ignored {
+            self.ledger.refused(Reason::Busy, visit.remote.ip());
+        }
+    }
+
+    /// Whether something that costs is done for a connection that came in; else it is left alone from now on, so that who has
+    /// come does not come again at once.
+    fn may_cost(&mut self, token: u64) -> bool {
+        let Some(visit) = self.visits.get_mut(&token) else { return false };
+        let Some(ticket) = &visit.ticket else { return true };
+        if self.admission.may_cost(ticket, now_ns()) {
+            return true;
+        }
+        self.ignore(token);
+        false
+    }
+
+    fn ignore(&mut self, token: u64) {
+        let Some(visit) = self.visits.get_mut(&token) else { return };
+        visit.ignored = true;
+        // Cannot fail: it is registered.
+        let _ = epoll::delete(&self.epoll, &visit.stream);
+        self.ledger.count(|counters| counters.throttled += 1);
+    }
+
+    fn knocked(&mut self, token: u64) {
+        let Some(visit) = self.visits.get_mut(&token) else { return };
+        let allowed = visit.ticket.as_mut().is_none_or(|ticket| self.admission.may_shake_hands(ticket, now_ns()));
+        if !allowed {
+            return self.ignore(token);
+        }
+        match visit.shake_hands(&self.us) {
+            Ok(()) => self.step(token),
+            Err(error) => self.failed(token, &error),
         }
     }
 
@@ -339,15 +397,26 @@ impl Porter {
     fn enter(&mut self, visit: Visit) -> io::Result<()> {
         let token = self.next_token;
         self.next_token += 1;
-        let flags = if visit.awaits_writable() { epoll::EventFlags::OUT } else { epoll::EventFlags::IN };
-        epoll::add(&self.epoll, &visit.stream, epoll::EventData::new_u64(token), flags)?;
+        // Of one that came in each step reads all that is there, unless it waits for more: nothing is told twice.
+        let flags = match (visit.awaits_writable(), visit.ticket.is_some()) {
+            (true, _) => epoll::EventFlags::OUT,
+            (false, true) => epoll::EventFlags::IN | epoll::EventFlags::ET,
+            (false, false) => epoll::EventFlags::IN,
+        };
+        let added = epoll::add(&self.epoll, &visit.stream, epoll::EventData::new_u64(token), flags);
         self.visits.insert(token, visit);
+        if let Err(error) = added {
+            drop(self.take(token));
+            return Err(error.into());
+        }
         Ok(())
     }
 
     fn step(&mut self, token: u64) {
         let Some(visit) = self.visits.get_mut(&token) else { return };
         match visit.step(&self.us) {
+            Progress::Waits if visit.ticket.is_some() => {}
+            Progress::Knocked => self.knocked(token),
             Progress::Waits => {
                 let (stream, data) = (&visit.stream, epoll::EventData::new_u64(token));
                 // Cannot fail: it is registered.
@@ -361,8 +430,11 @@ impl Porter {
     }
 
     fn take(&mut self, token: u64) -> Option<Visit> {
-        let visit = self.visits.remove(&token)?;
-        // Cannot fail: it is registered.
+        let mut visit = self.visits.remove(&token)?;
+        if let Some(ticket) = visit.ticket.take() {
+            self.admission.done(ticket);
+        }
+        // It is registered, or it was refused that.
         let _ = epoll::delete(&self.epoll, &visit.stream);
         Some(visit)
     }
@@ -380,6 +452,9 @@ impl Porter {
         }
         let Some(Visit { stream, remote, .. }) = self.take(token) else { return };
         self.ledger.count(|counters| counters.admitted += 1);
+        if stream.is_encrypted() {
+            self.admission.proved(remote.ip());
+        }
         self.arrive(Arrival::Called { stream, remote, hello });
     }
 
@@ -409,6 +484,10 @@ impl Porter {
     }
 
     fn refuse(&mut self, token: u64, reason: Reason, whom: Option<NodeId>) {
+        if !self.may_cost(token) {
+            let Some(visit) = self.visits.get(&token) else { return };
+            return self.ledger.refused(reason, visit.remote.ip());
+        }
         let Some(mut visit) = self.take(token) else { return };
         match visit.dialed.or(whom) {
             Some(node) => self.ledger.refused(reason, format_args!("node {node} at {}", visit.remote.ip())),
@@ -426,7 +505,7 @@ impl Porter {
 
     fn expire(&mut self) {
         let now_ns = now_ns();
-        if self.closed && self.bucket_ns + ACCEPT_NS <= now_ns {
+        if self.closed && self.accepts.due_ns(ACCEPTS, now_ns) <= now_ns {
             self.look_at_listener(true);
         }
         let late = |(token, visit): (&u64, &Visit)| (visit.until_ns <= now_ns).then_some(*token);
@@ -434,6 +513,7 @@ impl Porter {
         for token in late {
             let Some(visit) = self.take(token) else { continue };
             match visit.dialed {
+                None if visit.ignored => {}
                 Some(peer) => {
                     self.ledger.note(format!("node {peer} at {}: no answer", visit.remote));
                     self.try_next(peer);

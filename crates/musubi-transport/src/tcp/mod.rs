@@ -19,6 +19,7 @@
 //!
 //! What it does not do: find nodes that the description does not name; keep a link up that nobody wants.
 
+mod admission;
 mod door;
 mod error;
 mod ledger;
@@ -37,7 +38,8 @@ use musubi_linux::clock;
 use musubi_linux::descriptor::Descriptor;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
-pub use door::{ACCEPT_NS, ACCEPTS_BURST, VISITS_MAX, VISITS_OF_ADDRESS_MAX};
+pub use admission::{HALF_OPEN_MAX, HANDSHAKES_OF_ADDRESS_MAX};
+pub use door::{ACCEPT_NS, ACCEPTS_BURST};
 pub use error::Error;
 pub use ledger::{Counters, Entry, Ledger};
 

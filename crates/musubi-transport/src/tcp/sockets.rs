@@ -24,8 +24,9 @@ const WITHIN_RECEIVE_BUFFER_BYTES: usize = 512 * 1024;
 /// Congestion control of a connection within this machine: one that every kernel has and that does not pace. The
 /// system's may be one that does (BBR), which costs a timer for every write and rest where nothing is congested.
 const WITHIN_CONGESTION: &str = "reno";
-/// Connections that the kernel holds for the listener until it accepts them.
-const BACKLOG: i32 = 128;
+/// Connections that the kernel holds for the listener until it accepts them; at most what `net.core.somaxconn` says, which
+/// is as many since Linux 5.4. Who comes when there are more is heard when its system tries again, after a second.
+const BACKLOG: i32 = 4096;
 /// Most pieces of memory in one write.
 pub(super) const SLICES_MAX: usize = 64;
 
@@ -105,6 +106,20 @@ fn stream_socket(address: SocketAddr) -> io::Result<Descriptor> {
         let _ = sockopt::set_tcp_congestion(&socket, WITHIN_CONGESTION);
     }
     Ok(socket)
+}
+
+/// Whether a whole first record of TLS has come, or something that is none; reads nothing. So a hello that comes byte by
+/// byte costs no more than its descriptor.
+pub(super) fn has_hello(socket: &Descriptor) -> io::Result<Got> {
+    const HANDSHAKE: u8 = 0x16;
+    const RECORD_BYTES_MAX: u64 = 1 << 14;
+    let mut head = [0; 5];
+    let peeked = net::recv(socket, &mut head, RecvFlags::DONTWAIT | RecvFlags::PEEK);
+    let Got::Bytes(there) = got(peeked.map(|(_, bytes)| bytes))? else { return got(peeked.map(|(_, bytes)| bytes)) };
+    let record_bytes = u64::from(u16::from_be_bytes([head[3], head[4]]));
+    let is_none = head[0] != HANDSHAKE || record_bytes > RECORD_BYTES_MAX;
+    let whole = there == head.len() && rustix::io::ioctl_fionread(socket)? >= head.len() as u64 + record_bytes;
+    Ok(if is_none || whole { Got::Bytes(there) } else { Got::Nothing })
 }
 
 /// Reads what is there.

@@ -1,13 +1,15 @@
 //! A connection that does not belong to a link yet: from its first packet until it is known who speaks.
 //!
-//! What you may rely on: a visit ends after [`VISIT_NS_MAX`] at the latest; it reads no byte beyond the hello of who dialed.
+//! What you may rely on: a visit ends after [`VISIT_NS_MAX`], or [`LOOKS_MAX`] looks, at the latest; it reads no byte beyond the hello of who dialed.
 //!
 //! How it works: of a connection that we began: connect, TLS if needed, done (the session says hello). Of one that came in:
-//! TLS if needed, hello, checks that need no state of a link, done.
+//! TLS if needed, hello, checks that need no state of a link, done. TLS begins, and has memory, when a first record has come
+//! and the door allows it.
 
 use std::io;
 use std::net::SocketAddr;
 
+use super::admission::Ticket;
 use super::door::Us;
 use super::sockets::{self, Got};
 use super::stream::Stream;
@@ -20,6 +22,9 @@ use crate::topology::Way;
 /// A visit is over by then, nanoseconds after its beginning.
 pub(super) const VISIT_NS_MAX: u64 = 2_000_000_000;
 
+/// Looks at one visit: who says a hello of some hundred bytes byte by byte does not cost more than others.
+const LOOKS_MAX: u32 = 256;
+
 /// A connection that is not known yet.
 #[derive(Debug)]
 pub(super) struct Visit {
@@ -28,12 +33,19 @@ pub(super) struct Visit {
     /// Whom we dialed; `None` if the other side did.
     pub(super) dialed: Option<NodeId>,
     pub(super) until_ns: u64,
+    /// Of one that came in.
+    pub(super) ticket: Option<Ticket>,
+    /// It is left alone until its time is over or its place is needed.
+    pub(super) ignored: bool,
     stage: Stage,
+    looks: u32,
 }
 
 #[derive(Debug)]
 enum Stage {
     Connecting,
+    /// The first record of TLS is awaited.
+    Knock,
     Handshake,
     Greeting(Greeting),
 }
@@ -43,6 +55,8 @@ enum Stage {
 pub(super) enum Progress {
     /// More has to come.
     Waits,
+    /// A first record of TLS has come.
+    Knocked,
     /// We reached whom we dialed.
     Reached,
     /// Somebody who dialed has said this, and may speak to the link with that node.
@@ -58,13 +72,23 @@ impl Visit {
     pub(super) fn dial(remote: SocketAddr, peer: NodeId, now_ns: u64) -> io::Result<Visit> {
         let stream = Stream::plain(sockets::connect(remote)?);
         let until_ns = now_ns + VISIT_NS_MAX;
-        Ok(Visit { stream, remote, dialed: Some(peer), until_ns, stage: Stage::Connecting })
+        Ok(Visit {
+            stream,
+            remote,
+            dialed: Some(peer),
+            until_ns,
+            ticket: None,
+            ignored: false,
+            stage: Stage::Connecting,
+            looks: 0,
+        })
     }
 
     /// Somebody has connected.
     pub(super) fn receive(stream: Stream, remote: SocketAddr, us: &Us, now_ns: u64) -> io::Result<Visit> {
         let until_ns = now_ns + VISIT_NS_MAX;
-        let mut visit = Visit { stream, remote, dialed: None, until_ns, stage: Stage::Connecting };
+        let stage = Stage::Connecting;
+        let mut visit = Visit { stream, remote, dialed: None, until_ns, ticket: None, ignored: false, stage, looks: 0 };
         visit.secure(us)?;
         Ok(visit)
     }
@@ -76,12 +100,22 @@ impl Visit {
 
     /// Goes on as far as it can.
     pub(super) fn step(&mut self, us: &Us) -> Progress {
+        self.looks += 1;
+        if self.looks > LOOKS_MAX {
+            return Progress::Refused(Reason::TimeOut, None);
+        }
         loop {
             let next = match &mut self.stage {
                 Stage::Connecting => match sockets::connected(self.stream.socket()) {
                     Ok(()) => self.secure(us).map_err(Progress::Failed),
                     Err(error) => Err(Progress::Failed(error)),
                 },
+                Stage::Knock => Err(match sockets::has_hello(self.stream.socket()) {
+                    Ok(Got::Bytes(_)) => Progress::Knocked,
+                    Ok(Got::Nothing) => Progress::Waits,
+                    Ok(Got::End) => Progress::Failed(io::ErrorKind::UnexpectedEof.into()),
+                    Err(error) => Progress::Failed(error),
+                }),
                 Stage::Handshake => match self.stream.handshake() {
                     Ok(true) => self.secured(us),
                     Ok(false) => Err(Progress::Waits),
@@ -106,8 +140,20 @@ impl Visit {
         let Some(tls) = &us.tls else {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "TLS is needed, and this node has no certificate"));
         };
-        let connection = if self.dialed.is_some() { tls.dialing() } else { tls.answering() };
-        self.stream.encrypt(connection.map_err(io::Error::other)?);
+        if self.dialed.is_none() {
+            self.stage = Stage::Knock;
+            return Ok(());
+        }
+        self.stream.encrypt(tls.dialing().map_err(io::Error::other)?);
+        self.stage = Stage::Handshake;
+        Ok(())
+    }
+
+    /// Begins the handshake of one that came in and has knocked.
+    pub(super) fn shake_hands(&mut self, us: &Us) -> io::Result<()> {
+        if let Some(tls) = &us.tls {
+            self.stream.encrypt(tls.answering().map_err(io::Error::other)?);
+        }
         self.stage = Stage::Handshake;
         Ok(())
     }

@@ -6,6 +6,7 @@
 #![cfg(feature = "std")]
 
 mod actor;
+mod flood;
 mod net;
 #[path = "../tcp/node.rs"]
 #[allow(dead_code, reason = "the tests on loopback use more of it")]
@@ -33,7 +34,7 @@ const FLOOD: &str = "MUSUBI_TEST_FLOOD";
 
 /// Not a test either: garbage, one connection after the other, until killed.
 #[test]
-fn flood() {
+fn garbage() {
     let Ok(target) = std::env::var(FLOOD) else { return };
     let begin = Instant::now();
     while begin.elapsed() < node::PATIENCE {
@@ -53,6 +54,16 @@ fn skipped() -> bool {
 
 fn system(nodes: u32, resume_ms: u32) -> System {
     System { nodes, silence_ms: 800, resume_ms, keys: None }
+}
+
+/// Makes an authority, and certificates of nodes 1 to `count`.
+fn issue(directory: &std::path::Path, count: u32) {
+    let authority = Authority::create(directory, "test", Validity::days(1), false).unwrap();
+    for node in 1..=count {
+        let stem = directory.join(format!("0-{node}"));
+        let files = NodeFiles { certificate: stem.with_extension("crt"), key: stem.with_extension("key") };
+        authority.issue(node::id(node), &files, Validity::days(1), false).unwrap();
+    }
 }
 
 /// Actors 1 to the number of nodes, each linked with 1.
@@ -246,12 +257,7 @@ fn garbage_and_wrong_certificates_do_not_touch_links_that_stand() {
     let keys = tempfile::tempdir().unwrap();
     let wrong = tempfile::tempdir().unwrap();
     for directory in [&keys, &wrong] {
-        let authority = Authority::create(directory.path(), "test", Validity::days(1), false).unwrap();
-        for node in 1..=3 {
-            let stem = directory.path().join(format!("0-{node}"));
-            let files = NodeFiles { certificate: stem.with_extension("crt"), key: stem.with_extension("key") };
-            authority.issue(node::id(node), &files, Validity::days(1), false).unwrap();
-        }
+        issue(directory.path(), 3);
     }
     let path = |directory: &tempfile::TempDir| Some(directory.path().to_str().unwrap().to_owned());
     let net = Net::new(4);
@@ -267,7 +273,7 @@ fn garbage_and_wrong_certificates_do_not_touch_links_that_stand() {
     let mut flood = Command::new("ip")
         .args(["netns", "exec", &net.namespace(4)])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "flood"])
+        .args(["--exact", "garbage"])
         .env(FLOOD, net::address(1))
         .stdout(Stdio::null())
         .spawn()
