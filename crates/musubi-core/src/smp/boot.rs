@@ -17,8 +17,8 @@
 use core::marker::PhantomData;
 
 use super::Processor;
+use super::call::wait::is_past;
 use super::cores::Cores;
-use super::wait::is_past;
 use super::waiting::{self, Awaited, Unwatched, Witness};
 use crate::sync::{self, AtomicU32, AtomicUsize, Ordering, Site, array, constructor};
 

@@ -4,58 +4,31 @@
 //! checker and on threads of a host. Between domains nothing here is used: there the single-writer protocols of
 //! [`crate::fifo`] and [`crate::lock`] hold.
 //!
+//! How it works: [`lock`] among cores, [`call`] from core to core, [`mod@boot`] of the others; [`diagnosis`] watches the former
+//! two as a type parameter, and is nothing where it is off.
+//!
 //! What it does not do: touch registers. An architecture's port (`musubi-metal`) implements [`Processor`].
 
-mod cores;
-mod processor;
-pub mod waiting;
-
-// Cross calls.
-mod ask;
 pub mod boot;
 pub mod call;
-pub mod causes;
-pub mod flush;
-pub mod interprocessor;
-pub mod observe;
-pub mod queue;
-pub mod recorder;
-pub mod stuck;
-mod wait;
+mod cores;
+pub mod diagnosis;
+pub mod lock;
+mod processor;
 
-// Locks.
-pub mod atomics;
-pub mod blocking;
-pub mod clh;
-pub mod exclusion;
+pub use call::{causes, flush, interprocessor, queue};
+pub use diagnosis::{observe, order, recorder, statistics, stuck, waiting, watch};
 #[cfg(all(feature = "lock_api", not(loom)))]
-pub mod interface;
-pub mod kernel;
-pub mod order;
-pub mod phase_fair;
-pub mod semaphore;
-pub mod sequence;
-pub mod statistics;
-pub mod ticket;
-pub mod watch;
-
-pub use blocking::{Blocker, Spin, Wake};
-pub use clh::Clh;
-pub use exclusion::{Held, Lock, Locked, LockedGuard, Turn};
-pub use kernel::Kernel;
-pub use order::{Class, Order, Violation};
-pub use phase_fair::{PhaseFair, ReadWrite};
-pub use semaphore::{Mutex, Semaphore};
-pub use sequence::Sequence;
-pub use statistics::Statistics;
-pub use ticket::Ticket;
-pub use watch::{Noted, Off, Watch};
+pub use lock::interface;
+pub use lock::{atomics, blocking, clh, exclusion, kernel, phase_fair, semaphore, sequence, ticket};
 
 pub use boot::Boot;
-pub use call::{Until, Work};
-pub use causes::Causes;
-pub use flush::Cache;
-pub use interprocessor::{Handlers, Interprocessor};
+pub use call::{Cache, Causes, Handlers, Interprocessor, Until, Work};
+pub use diagnosis::{Class, Noted, Off, Order, Statistics, Violation, Watch};
+pub use lock::{
+    Blocker, Clh, Held, Kernel, Lock, Locked, LockedGuard, Mutex, PhaseFair, ReadWrite, Semaphore, Sequence, Spin,
+    Ticket, Turn, Wake,
+};
 
 pub use cores::Cores;
 pub use processor::{CORES_MAX, LEVELS, Processor};

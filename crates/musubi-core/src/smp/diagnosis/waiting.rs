@@ -10,7 +10,7 @@
 //!
 //! What it does not do: keep a wait when all entries of the row are taken; that one is only counted.
 
-use super::cores::Cores;
+use crate::smp::cores::Cores;
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, array, constructor};
 
 /// Waits of one core that are noted at a time.

@@ -4,8 +4,8 @@
 
 use core::marker::PhantomData;
 
-use super::Processor;
-use super::waiting::{self, Awaited, Waits, Witness};
+use crate::smp::Processor;
+use crate::smp::waiting::{self, Awaited, Waits, Witness};
 
 /// Is told of each step of a lock. All calls come with interrupts masked.
 pub trait Watch {

@@ -6,19 +6,19 @@
 //!
 //! How it works: a port calls [`Interprocessor::on_interrupt`] for the interrupt and [`Interprocessor::serve`] from
 //! [`Processor::serve`]. Both take the causes, do the short ones first (flushes, which may hold up a core that holds a
-//! lock), then run queued calls one at a time. Calls are in [`super::call`], flushes and stops in `super::ask`.
+//! lock), then run queued calls one at a time. Calls are in [`crate::smp::call`], flushes and stops in `crate::smp::ask`.
 //!
 //! What it does not do: interrupt a core that is offline, or one that masks interrupts and never serves; that is what
 //! deadlines are for.
 
 use core::marker::PhantomData;
 
-use super::Processor;
-use super::causes::{Causes, Inbox, Raised};
-use super::cores::Cores;
-use super::flush::{CACHES, Cache, Requests};
-use super::observe::{Event, Observer, Silent, Stage};
-use super::queue::{Context, Queue, SLOTS};
+use crate::smp::Processor;
+use crate::smp::causes::{Causes, Inbox, Raised};
+use crate::smp::cores::Cores;
+use crate::smp::flush::{CACHES, Cache, Requests};
+use crate::smp::observe::{Event, Observer, Silent, Stage};
+use crate::smp::queue::{Context, Queue, SLOTS};
 use crate::sync::{AtomicU32, Ordering, array, constructor};
 
 /// What an architecture or a kernel does for each cause. All run with interrupts masked, also from inside waiting loops
@@ -46,16 +46,16 @@ pub struct Interprocessor<P, H, const N: usize, O = Silent> {
     /// What is wanted of each core.
     inboxes: [Inbox; N],
     /// Calls to each core.
-    pub(super) queues: [Queue<N>; N],
+    pub(in crate::smp) queues: [Queue<N>; N],
     /// Flushes of each core, by kind.
-    pub(super) flushes: [[Requests; CACHES]; N],
+    pub(in crate::smp) flushes: [[Requests; CACHES]; N],
     /// Slots in use by each core's callers, a bit each. Writer: that core's contexts.
-    pub(super) slots: [AtomicU32; N],
+    pub(in crate::smp) slots: [AtomicU32; N],
     /// Cores that serve. Writers: each core its own bit.
     online: AtomicU32,
     /// Number of the core that stops the others, plus one. Writer: that core.
-    pub(super) stopper: AtomicU32,
-    pub(super) observer: O,
+    pub(in crate::smp) stopper: AtomicU32,
+    pub(in crate::smp) observer: O,
     kind: PhantomData<fn() -> (P, H)>,
 }
 
@@ -70,7 +70,7 @@ impl<P: Processor, H: Handlers, const N: usize> Interprocessor<P, H, N, Silent> 
 }
 
 impl<P: Processor, H: Handlers, const N: usize, O: Observer> Interprocessor<P, H, N, O> {
-    const CORES_FIT: () = assert!(N == P::CORES && N >= 1 && N <= super::CORES_MAX, "N is the processor's CORES");
+    const CORES_FIT: () = assert!(N == P::CORES && N >= 1 && N <= crate::smp::CORES_MAX, "N is the processor's CORES");
 
     constructor! {
         /// [`Interprocessor::new`] with an observer.
@@ -146,7 +146,7 @@ impl<P: Processor, H: Handlers, const N: usize, O: Observer> Interprocessor<P, H
 
     /// Whether there is nothing for a waiting loop of this core to serve, as of now.
     #[inline]
-    pub(super) fn is_quiet(&self, core: usize) -> bool {
+    pub(in crate::smp) fn is_quiet(&self, core: usize) -> bool {
         self.inboxes[core].is_quiet() && self.queues[core].is_quiet(Context::Anywhere)
     }
 
@@ -281,7 +281,7 @@ impl<P: Processor, H: Handlers, const N: usize, O: Observer> Interprocessor<P, H
     }
 
     #[inline(always)]
-    pub(super) fn note(&self, core: usize, event: Event) {
+    pub(in crate::smp) fn note(&self, core: usize, event: Event) {
         self.observer.note(core, event, P::now_ns);
     }
 
@@ -294,7 +294,7 @@ impl<P: Processor, H: Handlers, const N: usize, O: Observer> Interprocessor<P, H
 
     /// Low half of the time, for a place; nothing is read if nobody observes.
     #[inline(always)]
-    pub(super) fn stamp(&self) -> u32 {
+    pub(in crate::smp) fn stamp(&self) -> u32 {
         if O::ON { P::now_ns() as u32 } else { 0 }
     }
 }

@@ -4,17 +4,17 @@
 //! had them open; nobody rings at a core that waits. At half the time the core rings once more, so that an interrupt that
 //! hardware or firmware lost costs time and not the call.
 
-use super::Processor;
-use super::interprocessor::{Handlers, Interprocessor};
-use super::observe::Observer;
-use super::waiting::{self, Awaited};
 use crate::guarantee::SPAN_NS_MAX;
+use crate::smp::Processor;
+use crate::smp::interprocessor::{Handlers, Interprocessor};
+use crate::smp::observe::Observer;
+use crate::smp::waiting::{self, Awaited};
 
 /// Looks in one round, between which interrupts stay masked.
 const LOOKS_MAX: u32 = 64;
 
 /// Something that was asked of other cores.
-pub(super) trait Asked {
+pub(in crate::smp) trait Asked {
     /// Goes on as far as possible; gives whether nothing more is to come.
     fn advance(&mut self) -> bool;
     /// Rings at those that have not answered.
@@ -22,7 +22,7 @@ pub(super) trait Asked {
 }
 
 /// Whether an instant has come, on a clock that may wrap.
-pub(super) const fn is_past(instant_ns: u64, now_ns: u64) -> bool {
+pub(in crate::smp) const fn is_past(instant_ns: u64, now_ns: u64) -> bool {
     now_ns.wrapping_sub(instant_ns) <= SPAN_NS_MAX
 }
 
@@ -30,7 +30,7 @@ impl<P: Processor, H: Handlers, const N: usize, O: Observer> Interprocessor<P, H
     /// Waits until all that was asked is answered; gives whether it was by the deadline.
     #[cold]
     #[inline(never)]
-    pub(super) fn wait(&self, what: Awaited, deadline_ns: u64, asked: &mut impl Asked) -> bool {
+    pub(in crate::smp) fn wait(&self, what: Awaited, deadline_ns: u64, asked: &mut impl Asked) -> bool {
         let begin_ns = P::now_ns();
         let _noted = waiting::begin::<O::Waits>(P::core(), what, || begin_ns);
         let left_ns = if is_past(deadline_ns, begin_ns) { 0 } else { deadline_ns.wrapping_sub(begin_ns) };

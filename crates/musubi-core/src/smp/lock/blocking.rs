@@ -5,7 +5,7 @@
 use core::marker::PhantomData;
 use core::task::Waker;
 
-use super::Processor;
+use crate::smp::Processor;
 
 /// Wakes what sleeps.
 pub trait Wake: 'static {

@@ -5,11 +5,11 @@
 //! the mask from before.
 //!
 //! What it does not do: come for nothing with one core. `lock_api` promises that a lock excludes its own core, too, which a
-//! mask alone does not; [`super::Lock`] has the version that is a mask only.
+//! mask alone does not; [`crate::smp::Lock`] has the version that is a mask only.
 
 use lock_api::{GuardNoSend, RawMutex, RawRwLock};
 
-use super::{Held, Lock, Processor, ReadWrite, Ticket};
+use crate::smp::{Held, Lock, Processor, ReadWrite, Ticket};
 use crate::sync::{AtomicU32, Ordering};
 
 /// A ticket lock for `lock_api::Mutex`.

@@ -13,7 +13,7 @@
 
 use core::marker::PhantomData;
 
-use super::{Lock, Processor, Ticket};
+use crate::smp::{Lock, Processor, Ticket};
 use crate::sync::{AtomicU32, Ordering, Site, acquire, acquire_fence, array, constructor, release, release_fence};
 
 /// Tries of a read before it takes its turn among the writers.

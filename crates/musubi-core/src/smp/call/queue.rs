@@ -14,7 +14,7 @@
 //! calls that it serves while one of them waits; and a withdrawn node could not be used again before a core that may be
 //! dead has unlinked it. Places with notes have neither trouble, and cost N times [`SLOTS`] places a core.
 
-use super::CORES_MAX;
+use crate::smp::CORES_MAX;
 use crate::sync::{self, AtomicPtr, AtomicU32, AtomicUsize, Ordering, Site, array, constructor};
 
 /// Cross calls of one core that can be under way at a time: a task's, and those of the handlers and of the served calls
@@ -194,7 +194,7 @@ impl<const N: usize> Queue<N> {
     }
 
     /// Frees what an earlier life of the target had accepted. Only the target calls this, before it serves.
-    pub(super) fn forget_accepted(&self) {
+    pub(in crate::smp) fn forget_accepted(&self) {
         for place in self.places.iter().flatten() {
             place.change(ACCEPTED, FREE, Ordering::Release);
         }

@@ -3,15 +3,15 @@
 //! What you may rely on: reschedule and tick never wait and coalesce. Flush and stop wait for each core until a deadline
 //! and name those that did not answer. Of two cores that stop the others at the same time, one wins and the other stops.
 
-use super::Processor;
-use super::causes::Causes;
-use super::cores::Cores;
-use super::flush::Cache;
-use super::interprocessor::{Handlers, Interprocessor};
-use super::observe::{Event, Observer};
-use super::wait::Asked;
-use super::waiting::Awaited;
 use crate::Error;
+use crate::smp::Processor;
+use crate::smp::call::wait::Asked;
+use crate::smp::causes::Causes;
+use crate::smp::cores::Cores;
+use crate::smp::flush::Cache;
+use crate::smp::interprocessor::{Handlers, Interprocessor};
+use crate::smp::observe::{Event, Observer};
+use crate::smp::waiting::Awaited;
 use crate::sync::Ordering;
 
 impl<P: Processor, H: Handlers, const N: usize, O: Observer> Interprocessor<P, H, N, O> {
@@ -80,7 +80,7 @@ impl<P: Processor, H: Handlers, const N: usize, O: Observer> Interprocessor<P, H
         Err(Error::Locked)
     }
 
-    pub(super) fn ring_again(&self, core: usize, target: usize) {
+    pub(in crate::smp) fn ring_again(&self, core: usize, target: usize) {
         P::ring(target);
         self.note(core, Event::RangAgain(target));
     }

@@ -9,13 +9,13 @@
 //! twice what it holds, so [`Locked`], which hands out `&mut`, keeps a byte that does.
 //!
 //! What it does not do: allow guards to be dropped in another order than the reverse of taking; then interrupts open
-//! too early. The order checker reports that ([`super::order`]).
+//! too early. The order checker reports that ([`crate::smp::order`]).
 
 use core::cell::{Cell, UnsafeCell};
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use super::Processor;
+use crate::smp::Processor;
 
 /// A right that at most one core has at a time (or, for readers, that no writer has meanwhile).
 ///

@@ -9,13 +9,13 @@
 
 use core::marker::PhantomData;
 
-use super::Processor;
-use super::clh::Clh;
-use super::exclusion::Turn;
-use super::watch::{Off, Watch};
+use crate::smp::Processor;
+use crate::smp::clh::Clh;
+use crate::smp::exclusion::Turn;
+use crate::smp::watch::{Off, Watch};
 use crate::sync::{AtomicU32, Ordering, constructor};
 
-/// The kernel lock of the cores `P`; `NODES` is [`super::clh::nodes`] of their number.
+/// The kernel lock of the cores `P`; `NODES` is [`crate::smp::clh::nodes`] of their number.
 #[derive(Debug)]
 pub struct Kernel<P, const NODES: usize, W = Off> {
     lock: Clh<P, NODES, W>,

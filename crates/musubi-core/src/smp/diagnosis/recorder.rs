@@ -10,10 +10,10 @@
 
 use core::marker::PhantomData;
 
-use super::causes::Causes;
-use super::observe::{Event, Observer, Stage};
-use super::waiting::{Unwatched, Witness};
 use crate::histogram::{BUCKETS, bucket, quantile};
+use crate::smp::causes::Causes;
+use crate::smp::observe::{Event, Observer, Stage};
+use crate::smp::waiting::{Unwatched, Witness};
 use crate::sync::{AtomicU32, Ordering, array, constructor};
 
 /// Kinds of [`Event`].

@@ -14,9 +14,9 @@
 //!
 //! What it does not do: follow a lock that is only tried, as nobody waits for it then; tell locks of one class apart.
 
-use super::cores::Cores;
-use super::watch::Watch;
-use super::{CORES_MAX, Processor};
+use crate::smp::cores::Cores;
+use crate::smp::watch::Watch;
+use crate::smp::{CORES_MAX, Processor};
 use crate::sync::{AtomicU32, Ordering, Site, array, constructor, load_after_look, set_then_look};
 
 /// Classes of locks in a program.
@@ -148,7 +148,7 @@ impl Order {
         }
     }
 
-    pub(super) fn note_in_handler(&self, class: u8) {
+    pub(in crate::smp) fn note_in_handler(&self, class: u8) {
         if set_then_look(&self.in_handler, bit(class), Site::NoteThenLook) & bit(class) != 0 {
             return;
         }
@@ -158,7 +158,7 @@ impl Order {
     }
 
     /// `taken` was waited for while `held` was held.
-    pub(super) fn note_pair(&self, held: u8, taken: u8) {
+    pub(in crate::smp) fn note_pair(&self, held: u8, taken: u8) {
         let row = &self.after[usize::from(held)];
         if row.load(Ordering::Relaxed) & bit(taken) != 0 {
             return;
@@ -180,7 +180,7 @@ impl Order {
         found
     }
 
-    pub(super) fn note_open(&self, class: u8) {
+    pub(in crate::smp) fn note_open(&self, class: u8) {
         let before = set_then_look(&self.held_open, bit(class), Site::NoteThenLook);
         self.report_each(bit(class) & !before & load_after_look(&self.in_handler), |class| Violation::Open { class });
     }

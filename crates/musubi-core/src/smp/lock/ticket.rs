@@ -10,13 +10,13 @@
 //! its own, so that it takes no room in the caches where the lock is free.
 //!
 //! What it does not do: spare the other waiters a miss at each hand-over, as all look at one word. From four cores on
-//! [`super::Clh`] does.
+//! [`crate::smp::Clh`] does.
 
 use core::marker::PhantomData;
 
-use super::Processor;
-use super::exclusion::{Lock, Turn};
-use super::watch::{Off, Watch};
+use crate::smp::Processor;
+use crate::smp::exclusion::{Lock, Turn};
+use crate::smp::watch::{Off, Watch};
 use crate::sync::{AtomicU32, Ordering, Site, acquire, constructor, release};
 
 /// Hints to the core for each further number ahead, between two looks at the number served.

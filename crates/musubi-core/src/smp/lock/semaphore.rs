@@ -19,9 +19,9 @@ use core::ops::{Deref, DerefMut};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use super::blocking::{Blocker, Futures, Spin, Wake};
-use super::{Locked, Processor, Ticket};
 use crate::error::Error;
+use crate::smp::blocking::{Blocker, Futures, Spin, Wake};
+use crate::smp::{Locked, Processor, Ticket};
 use crate::sync::{AtomicU32, Ordering, Site, acquire, array, constructor, release};
 
 /// The place is nobody's.

@@ -9,9 +9,9 @@
 //!
 //! What it does not do: count tries that were refused.
 
-use super::exclusion::Lock;
-use super::watch::Watch;
-use super::{Processor, Ticket};
+use crate::smp::exclusion::Lock;
+use crate::smp::watch::Watch;
+use crate::smp::{Processor, Ticket};
 use crate::sync::{AtomicU32, Ordering, array, constructor};
 
 /// Queue lengths that are told apart: none, 1, 2, and 3 or more ahead.
@@ -90,7 +90,7 @@ impl<P: Processor> Ticket<P, Statistics> {
     }
 }
 
-impl<P: Processor, const NODES: usize> super::Clh<P, NODES, Statistics> {
+impl<P: Processor, const NODES: usize> crate::smp::Clh<P, NODES, Statistics> {
     /// What happened so far. Waits for the lock.
     pub fn snapshot(&self) -> Snapshot {
         let _held = self.lock();

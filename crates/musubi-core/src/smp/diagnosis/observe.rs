@@ -1,13 +1,13 @@
 //! What an observer of cross calls and causes is told; the default observer is told nothing, at no cost.
 //!
 //! What you may rely on: the observer is a type parameter; with [`Silent`] no clock is read, nothing is stored, and no
-//! memory is used. With [`super::recorder::Recorder`] every step is recorded.
+//! memory is used. With [`crate::smp::recorder::Recorder`] every step is recorded.
 
-use super::Processor;
-use super::causes::Causes;
-use super::cores::Cores;
-use super::order::Order;
-use super::waiting::{Unwatched, Witness};
+use crate::smp::Processor;
+use crate::smp::causes::Causes;
+use crate::smp::cores::Cores;
+use crate::smp::order::Order;
+use crate::smp::waiting::{Unwatched, Witness};
 
 /// A step of a cross call or a cause, as the core that notes it sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,16 +4,16 @@
 //! What you may rely on: printing takes no lock, waits for nothing, allocates nothing, and reads only what cores note of
 //! themselves, so any core can print it while the others hang, from a watchdog's handler too.
 //!
-//! How it works: the rows of [`super::waiting`] say what each core waits for; with the holders of the locks they make a
+//! How it works: the rows of [`crate::smp::waiting`] say what each core waits for; with the holders of the locks they make a
 //! graph of who waits for whom, and a core that can reach itself in it is in a circle.
 //!
 //! What it does not do: stop the clock. Cores that are not stuck go on meanwhile, so a wait that has just ended may show.
 
-use super::CORES_MAX;
-use super::cores::Cores;
-use super::observe::Event;
-use super::recorder::Trace;
-use super::waiting::{Awaited, Row};
+use crate::smp::CORES_MAX;
+use crate::smp::cores::Cores;
+use crate::smp::observe::Event;
+use crate::smp::recorder::Trace;
+use crate::smp::waiting::{Awaited, Row};
 
 /// What is known of a lock, for the report.
 #[derive(Clone, Copy, Debug)]

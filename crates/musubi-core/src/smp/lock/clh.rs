@@ -1,6 +1,6 @@
 //! Queue lock with a node for each core and interrupt level: for four cores or more, and for the kernel lock.
 //!
-//! What you may rely on: first come, first served, like [`super::Ticket`], with the same bound; but each core looks at a
+//! What you may rely on: first come, first served, like [`crate::smp::Ticket`], with the same bound; but each core looks at a
 //! line of its own, so a hand-over disturbs one core only, however many wait.
 //!
 //! How it works: Craig, "Building FIFO and priority-queuing spin locks from atomic swap" (1993), and Landin and
@@ -17,9 +17,9 @@
 
 use core::marker::PhantomData;
 
-use super::exclusion::{Lock, Turn};
-use super::watch::{Off, Watch};
-use super::{LEVELS, Processor};
+use crate::smp::exclusion::{Lock, Turn};
+use crate::smp::watch::{Off, Watch};
+use crate::smp::{LEVELS, Processor};
 use crate::sync::{AtomicU32, Ordering, Site, acquire, array, constructor, release};
 
 /// Nodes that a lock of so many cores needs: one for each core and level, and the one that stands at the queue's head.

@@ -20,7 +20,7 @@ use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use super::Processor;
+use crate::smp::Processor;
 use crate::sync::{AtomicU32, Ordering, Site, acquire, constructor, release};
 
 /// A writer is there.
@@ -116,7 +116,7 @@ impl<P: Processor> PhaseFair<P> {
 
     /// Whether readers have come that have not left. Old at once.
     #[cfg(test)]
-    pub(super) fn has_waiting_readers(&self) -> bool {
+    pub(in crate::smp) fn has_waiting_readers(&self) -> bool {
         self.entered.load(Ordering::Relaxed) & !WRITER != self.left.load(Ordering::Relaxed)
     }
 
@@ -344,7 +344,7 @@ impl<P: Processor, T> ReadWrite<P, T> {
 
     /// With one core: counts a guard, unless the lock would refuse it with several.
     #[inline(always)]
-    pub(super) fn admits(&self, reads: bool) -> bool {
+    pub(in crate::smp) fn admits(&self, reads: bool) -> bool {
         if !PhaseFair::<P>::MASK_ONLY {
             return true;
         }
@@ -358,7 +358,7 @@ impl<P: Processor, T> ReadWrite<P, T> {
 
     /// With one core: a guard has gone.
     #[inline(always)]
-    pub(super) fn has_left(&self) {
+    pub(in crate::smp) fn has_left(&self) {
         if PhaseFair::<P>::MASK_ONLY {
             let guards = self.guards.load(Ordering::Relaxed);
             self.guards.store(if guards == WRITTEN { 0 } else { guards - 1 }, Ordering::Relaxed);
@@ -367,14 +367,14 @@ impl<P: Processor, T> ReadWrite<P, T> {
 
     /// Whether anybody is inside, and whether to write. Old at once.
     #[cfg(all(feature = "lock_api", not(loom)))]
-    pub(super) fn look(&self) -> (bool, bool) {
+    pub(in crate::smp) fn look(&self) -> (bool, bool) {
         let guards = self.guards.load(Ordering::Relaxed);
         let (used, written) = self.lock.look();
         (used || guards != 0, written || guards == WRITTEN)
     }
 
     #[cfg(all(feature = "lock_api", not(loom)))]
-    pub(super) const fn raw(&self) -> &PhaseFair<P> {
+    pub(in crate::smp) const fn raw(&self) -> &PhaseFair<P> {
         &self.lock
     }
 }

@@ -10,23 +10,32 @@
 //! that holds a lock can call one that waits for it. A function that itself takes locks runs in the interrupt only
 //! ([`Work::taking_locks`]).
 //!
-//! How it works: each call takes one of the core's [`SLOTS`] and a place in the queue of each target ([`super::queue`]).
+//! How it works: each call takes one of the core's [`SLOTS`] and a place in the queue of each target ([`crate::smp::queue`]).
 //! If a slot's place at a target is still busy, because an earlier call was only waited for until accepted, the call is
 //! queued there when it becomes free.
 //!
 //! What it does not do: keep the function's argument alive. It is a number; if it stands for an address, what lies there
 //! must live until completion, also past an error that names cores as *running*. A `static` does.
 
-use super::Processor;
-use super::causes::Causes;
-use super::cores::Cores;
-use super::interprocessor::{Handlers, Interprocessor};
-use super::observe::{Event, Observer};
-use super::queue::{Context, Phase, SLOTS, Task};
-use super::wait::Asked;
-use super::waiting::Awaited;
+mod ask;
+pub mod causes;
+pub mod flush;
+pub mod interprocessor;
+pub mod queue;
+pub(in crate::smp) mod wait;
+
+pub use causes::Causes;
+pub use flush::Cache;
+pub use interprocessor::{Handlers, Interprocessor};
+
 use crate::Error;
+use crate::smp::Processor;
+use crate::smp::cores::Cores;
+use crate::smp::observe::{Event, Observer};
+use crate::smp::queue::{Context, Phase, SLOTS, Task};
+use crate::smp::waiting::Awaited;
 use crate::sync::Ordering;
+use wait::Asked;
 
 /// Which acknowledgement a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +48,7 @@ pub enum Until {
 
 /// What is to run on another core.
 #[derive(Clone, Copy, Debug)]
-pub struct Work(pub(super) Task);
+pub struct Work(pub(in crate::smp) Task);
 
 impl Work {
     /// Runs `function(argument)` wherever the core next looks: in the interrupt, or while it waits for a lock or for

@@ -7,7 +7,7 @@
 //! How it works: requests are numbered by a counter; the flushing core reads it, flushes, and then publishes the number
 //! that it read. (Linux/M32R kept one request in one slot for all cores, and waited for it without end.)
 
-use super::causes::Causes;
+use crate::smp::causes::Causes;
 use crate::sync::{self, AtomicU32, Ordering, Site, constructor};
 
 /// What can be flushed.
@@ -76,7 +76,7 @@ impl Requests {
     }
 
     /// Gives up what an earlier life of the owner had not answered: a core that starts has empty caches.
-    pub(super) fn forget(&self) {
+    pub(in crate::smp) fn forget(&self) {
         self.flushed.store(self.asked.load(Ordering::Acquire), Ordering::Release);
     }
 }

@@ -9,7 +9,7 @@
 //! and one argument slot, so that requests waited for each other; Zephyr defers rings in a word that all cores share and
 //! lost those that a core took for itself, pull requests 105596 and 113181.)
 
-use super::cores::Cores;
+use crate::smp::cores::Cores;
 use crate::sync::{self, AtomicU32, Site, constructor};
 
 /// Number of causes that a program may define for itself.
