@@ -324,12 +324,64 @@ fn change_under_lock(lock: &mut Bakery<'_>, all: &[Contender<'_>], pair: &[Atomi
 }
 
 fn spin_until(mut done: impl FnMut() -> bool) {
-    const SPINS_MAX: u32 = 1_000_000_000;
-    for _ in 0..SPINS_MAX {
-        if done() {
-            return;
-        }
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+    let begin = std::time::Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < PATIENCE, "the lock is never free");
         (0..50).for_each(|_| std::hint::spin_loop());
     }
-    panic!("the lock is never free");
+}
+
+/// Whoever was passed once stays passed, so who waits for many looks at each only until it is past it.
+#[test]
+fn passed_once_stays_passed() {
+    let room = Room::new();
+    let all = room.all(&ALL_ALIVE);
+    let ticket = |number: usize, ticket| room.lines[number][TICKET as usize].store(ticket, Ordering::Relaxed);
+    ticket(4, FIRST);
+    let mut lock = room.lock(2);
+    lock.begin(&all).unwrap();
+    assert_eq!(room.word(2, TICKET), FIRST + 1);
+    assert!(!lock.poll(&all), "it waits for the last one");
+    // The first, which was passed, lies about its number: it is not waited for again.
+    ticket(0, FIRST);
+    assert!(!lock.poll(&all));
+    ticket(4, OUTSIDE);
+    assert!(lock.poll(&all), "nobody who comes later comes first");
+}
+
+/// The numbers decide, and only between equal ones the participants' own; each of the two is refused in turn.
+#[test]
+fn the_smaller_number_stays() {
+    let room = Room::new();
+    let all = room.all(&ALL_ALIVE);
+    let mut lock = room.lock(2);
+    let cases =
+        [(1, FIRST - 1, true), (1, 4, true), (1, 5, true), (1, 6, false), (3, 4, true), (3, 5, false), (3, 6, false)];
+    for (other, number, is_waited_for) in cases {
+        room.lines[4][TICKET as usize].store(4, Ordering::Relaxed);
+        lock.begin(&all).unwrap();
+        assert_eq!(room.word(2, TICKET), 5);
+        room.lines[4][TICKET as usize].store(OUTSIDE, Ordering::Relaxed);
+        room.lines[other][TICKET as usize].store(number, Ordering::Relaxed);
+        assert_eq!(lock.poll(&all), !is_waited_for, "{other} with {number}");
+        room.lines[other][TICKET as usize].store(OUTSIDE, Ordering::Relaxed);
+        assert!(lock.poll(&all));
+        lock.unlock().unwrap();
+    }
+}
+
+/// Of two that try at once, the one with the smaller participant number keeps its claim and waits for the other to give
+/// way; the other gives way at once.
+#[test]
+fn of_two_that_try_the_smaller_one_stays() {
+    let room = Room::new();
+    let all = room.all(&ALL_ALIVE);
+    room.lines[3][TICKET as usize].store(FIRST, Ordering::Relaxed);
+    let mut looks_left = LOOKS_MAX;
+    assert!(!room.lock(2).outlasts(&all[3], &mut looks_left), "the other never gives way");
+    assert_eq!(looks_left, 0);
+    looks_left = LOOKS_MAX;
+    assert!(!room.lock(4).outlasts(&all[3], &mut looks_left));
+    assert_eq!(looks_left, LOOKS_MAX, "without a further look");
 }

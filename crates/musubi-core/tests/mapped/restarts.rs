@@ -1,15 +1,15 @@
 //! Restarts of either side, at every step, twice before the other looks, and of both.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use musubi_core::Error;
 use musubi_core::channel::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
-use musubi_core::layout::{self, Part, rx};
+use musubi_core::layout::{self, Part, root, rx, tx};
 
 use crate::world::{
-    BLOCKS, DOWN, DROPPING, MASTER, Manual, OTHER, PLAN, Peer, REMOTE, Receiving, Sending, UP, World, kill, receiving,
-    send, sending, take,
+    BLOCKS, DOWN, DROPPING, MASTER, Manual, OTHER, PLAN, Patience, Peer, REMOTE, Receiving, Sending, UP, World, kill,
+    receiving, send, sending, take,
 };
 
 fn master(world: &World) -> (Peer<'_>, Sending<'_>) {
@@ -394,7 +394,7 @@ fn two_threads_survive_restarts_of_the_sender() {
     const MESSAGES: u32 = if cfg!(miri) { 60 } else { 3_000 };
     const LIVES: u32 = if cfg!(miri) { 3 } else { 60 };
     let world: World<crate::waking::Real> = World::with(LIVES as usize + 2, crate::waking::hosts());
-    let done = AtomicBool::new(false);
+    let (done, patience) = (AtomicBool::new(false), Patience::new());
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut number = 0;
@@ -402,6 +402,7 @@ fn two_threads_survive_restarts_of_the_sender() {
                 let from = world.setup(REMOTE, 60_000_000_000);
                 let tx = sending(&from, UP);
                 while number < MESSAGES / LIVES * life {
+                    patience.check("a block");
                     match send(&tx, number) {
                         true => number += 1,
                         false => drop(tx.allocate(Deadline::At(from.now_ns() + 1_000_000)).map(|loan| tx.free(loan))),
@@ -409,6 +410,7 @@ fn two_threads_survive_restarts_of_the_sender() {
                 }
                 // The receiver must have met it, else its messages are nobody's.
                 while !tx.usage().connected {
+                    patience.check("the receiver");
                     from.sleep_until(from.now_ns() + 10_000);
                 }
                 kill(from, tx);
@@ -419,6 +421,7 @@ fn two_threads_survive_restarts_of_the_sender() {
         let rx = receiving(&to, UP);
         let mut next = 0;
         while next < MESSAGES / LIVES * LIVES {
+            patience.check("a message");
             match take(&rx, false) {
                 Some(number) => {
                     assert_eq!(number, next);
@@ -461,4 +464,82 @@ fn storage_in_use_is_refused_and_can_be_used_again() {
         drop(end);
     }
     assert_eq!(attach(&storage[1..]).err(), Some(Error::Plan), "too little storage");
+}
+
+/// The word of a participant's own section of an incarnation.
+fn word_of(world: &World, participant: u16, epoch: u32, part: Part, word: u32) -> &AtomicU32 {
+    let domain = PLAN.domain_of(participant).unwrap();
+    let bank = layout::bank_offset(&PLAN, domain, epoch).unwrap() as u32 / 4;
+    let (first, _) = layout::place(&PLAN, domain, part).unwrap();
+    &world.slot(participant)[(bank + first + word) as usize]
+}
+
+fn epoch_of(world: &World, participant: u16) -> u32 {
+    world.slot(participant)[root::EPOCH as usize].load(Ordering::Relaxed)
+}
+
+fn released(world: &World, by: u16, of: u16) -> u32 {
+    world.slot(by)[(root::RELEASED + u32::from(of)) as usize].load(Ordering::Relaxed)
+}
+
+/// A bank that our root has released may be cleared at any time, so nothing of it is used, whatever it claims.
+#[test]
+fn a_bank_that_was_released_is_not_used_again() {
+    let world = World::new(4);
+    let remote = world.attach(REMOTE);
+    let first = world.attach(MASTER);
+    remote.beat();
+    let epoch = epoch_of(&world, MASTER);
+    kill(first, ());
+    let _second = world.attach(MASTER);
+    (0..2).for_each(|_| remote.beat());
+    assert_eq!(released(&world, REMOTE, MASTER), epoch_of(&world, MASTER));
+    // Its bank claims a session with us, with nothing in it.
+    let claim = |word, value| word_of(&world, MASTER, epoch, Part::Tx(DOWN), word).store(value, Ordering::Relaxed);
+    claim(tx::LINK_PARTICIPANT, u32::from(REMOTE));
+    claim(tx::LINK_EPOCH, epoch_of(&world, REMOTE));
+    let rx = receiving(&remote, DOWN);
+    assert_eq!(rx.wait(Deadline::Poll), Err(Error::Timeout), "nobody was there who could be lost");
+}
+
+/// A bank that is used is not released until its last block has gone back and its messages were taken.
+#[test]
+fn a_bank_is_not_released_before_its_messages_were_taken() {
+    let world = World::new(4);
+    let (remote, rx) = remote(&world);
+    let (first, tx) = master(&world);
+    let epoch = epoch_of(&world, MASTER);
+    assert!(rx.usage().connected && send(&tx, 0) && send(&tx, 1));
+    kill(first, tx);
+    let (_second, tx) = master(&world);
+    assert!(send(&tx, 2));
+    let beat = || (0..3).for_each(|_| remote.beat());
+    beat();
+    assert_eq!(released(&world, REMOTE, MASTER), epoch, "two messages are still there");
+    assert_eq!(take(&rx, false), Some(0));
+    let held = rx.dequeue().unwrap();
+    assert_eq!(take(&rx, false), Some(2));
+    beat();
+    assert_eq!(released(&world, REMOTE, MASTER), epoch, "the program reads the last one");
+    assert!(rx.free(held).is_ok());
+    beat();
+    assert_eq!(released(&world, REMOTE, MASTER), epoch_of(&world, MASTER));
+}
+
+/// What the former incarnation had released is not what the new one has: it has to meet everybody anew.
+#[test]
+fn a_warm_restart_releases_nothing_of_its_predecessors() {
+    let world = World::new(5);
+    let first = world.attach(MASTER);
+    let remote = world.attach(REMOTE);
+    let former = epoch_of(&world, MASTER);
+    assert_eq!(released(&world, REMOTE, MASTER), former);
+    kill(remote, ());
+    kill(first, ());
+    let _second = world.attach(MASTER);
+    let present = epoch_of(&world, MASTER);
+    let _remote = world.attach(REMOTE);
+    assert_ne!(former, present);
+    assert_eq!(released(&world, REMOTE, MASTER), present, "met as it is now");
+    assert_eq!(released(&world, REMOTE, OTHER), 0, "nobody is there");
 }

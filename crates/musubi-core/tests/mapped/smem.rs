@@ -1,9 +1,13 @@
 //! SMEM channels in mapped memory.
 
 use musubi_core::Error;
-use musubi_core::channel::{Attachment, Deadline, SharedSegment};
+use std::sync::Mutex;
 
-use crate::world::{MASTER, OTHER, REMOTE, TWO_MASTERS, World, kill};
+use musubi_core::channel::{Attachment, Deadline, SharedSegment};
+use musubi_core::mapped::Host;
+use musubi_core::port::Coherence;
+
+use crate::world::{MASTER, Manual, OTHER, REMOTE, TWO_MASTERS, World, kill};
 
 #[test]
 fn the_memory_waits_for_the_master_and_survives_it() {
@@ -62,4 +66,59 @@ fn a_participant_of_the_master_that_comes_later_does_not_clear_the_memory() {
     let mut bytes = [0; 100];
     segment.read(0, &mut bytes).unwrap();
     assert_eq!(bytes, [7; 100]);
+}
+
+/// A host whose caches are not coherent: what another wrote is seen once the range was invalidated, and not before.
+#[derive(Debug, Default)]
+struct Caching {
+    manual: Manual,
+    asked: Mutex<Vec<(&'static str, usize, u32)>>,
+}
+
+impl Coherence for Caching {
+    fn publish(&self, from: *const u8, bytes: u32) {
+        self.asked.lock().unwrap().push(("publish", from.addr(), bytes));
+    }
+    fn acquire(&self, from: *const u8, bytes: u32) {
+        self.asked.lock().unwrap().push(("acquire", from.addr(), bytes));
+        for at in 0..bytes as usize {
+            // SAFETY: the range lies in the world's words, as the test checks; nobody else accesses them meanwhile.
+            unsafe { from.cast_mut().wrapping_add(at).write_volatile(0x5a) };
+        }
+    }
+}
+
+impl Host for Caching {
+    fn now_ns(&self) -> u64 {
+        self.manual.now_ns()
+    }
+    fn has_common_clock(&self) -> bool {
+        true
+    }
+    fn ring(&self, _: u16) {}
+    fn can_be_woken(&self) -> bool {
+        false
+    }
+    fn rest(&self, until_ns: u64, still_needed: &dyn Fn() -> bool) {
+        self.manual.rest(until_ns, still_needed);
+    }
+}
+
+#[test]
+fn caches_are_asked_for_the_range_before_it_is_read_and_after_it_was_written() {
+    let world: World<Caching> = World::with(1, Default::default());
+    let master = world.setup(MASTER, 0);
+    let segment = master.open_segment(0, Deadline::Poll).unwrap();
+    let base = segment.address().addr();
+    let asked = || std::mem::take(&mut *world.hosts[usize::from(MASTER)].asked.lock().unwrap());
+    let _ = asked();
+    let mut bytes = [0; 7];
+    segment.read(13, &mut bytes).unwrap();
+    assert_eq!(bytes, [0x5a; 7], "what came in by the invalidation");
+    assert_eq!(asked(), [("acquire", base + 13, 7)]);
+    segment.write(91, &bytes).unwrap();
+    assert_eq!(asked(), [("publish", base + 91, 7)]);
+    assert_eq!(segment.write(94, &bytes), Err(Error::TooLong));
+    assert_eq!(segment.read(94, &mut bytes), Err(Error::TooLong));
+    assert_eq!(asked(), [], "nothing outside");
 }

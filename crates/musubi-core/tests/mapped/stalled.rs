@@ -80,3 +80,16 @@ fn waiting_beats_and_sees_a_loss() {
     assert_eq!(rx.wait(Deadline::At(waited_until + 1_000_000)), Err(Error::Timeout));
     assert!(remote.now_ns() >= waited_until + 1_000_000);
 }
+
+#[test]
+fn who_has_the_common_clock_takes_it_as_it_is() {
+    let world = World::new(2);
+    let (master, remote) = (world.attach(MASTER), world.attach(REMOTE));
+    pass(&world, 3 * HEARTBEAT_NS, &[&master, &remote]);
+    // One of the two reads it later than the other; nothing is added for that.
+    world.hosts[usize::from(REMOTE)].advance(HEARTBEAT_NS);
+    remote.beat();
+    assert_eq!(remote.common_ns(), remote.now_ns());
+    assert_eq!(master.common_ns(), master.now_ns());
+    assert!(remote.common_ns() > master.common_ns() && master.common_ns() >= 3 * HEARTBEAT_NS);
+}

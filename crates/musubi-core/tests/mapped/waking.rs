@@ -10,7 +10,10 @@ use musubi_core::channel::{Attachment, Deadline, ReceivingEnd as _, SendingEnd a
 use musubi_core::mapped::{Host, Participant};
 use musubi_core::port::Coherence;
 
-use crate::world::{DOWN, MASTER, REMOTE, UP, World, receiving, send, sending, take};
+use crate::world::{
+    DOWN, MASTER, Manual, Patience, REMOTE, STALLED_NS, UP, World, kill, receiving, send, sending, take,
+};
+use musubi_core::Error;
 
 /// The rings of all hosts, as interrupts that stay pending until they are taken.
 #[derive(Debug, Default)]
@@ -87,7 +90,9 @@ fn ping(participant: &Participant<'_, Real>, first: bool) {
         MASTER => (sending(participant, DOWN), receiving(participant, UP)),
         _ => (sending(participant, UP), receiving(participant, DOWN)),
     };
+    let patience = Patience::new();
     while !(tx.usage().connected && rx.usage().connected) {
+        patience.check("the other");
         participant.sleep_until(participant.now_ns() + 10_000);
     }
     for number in 0..MESSAGES {
@@ -98,6 +103,7 @@ fn ping(participant: &Participant<'_, Real>, first: bool) {
             if let Some(answer) = take(&rx, false) {
                 break answer;
             }
+            patience.check("an answer");
             // A loss or a timeout is looked at by who waits for the whole test.
             let _ = rx.wait(Deadline::At(participant.now_ns() + 1_000_000_000));
         };
@@ -159,7 +165,7 @@ fn a_ring_wakes_futures_through_the_handler() {
             let unpark = Arc::new(Unpark(thread::current(), AtomicU32::new(0)));
             let waker = Waker::from(Arc::clone(&unpark));
             let mut context = Context::from_waker(&waker);
-            let mut next = 0;
+            let (mut next, patience) = (0, Patience::new());
             while next < MESSAGES {
                 match rx.poll_event(&mut context) {
                     Poll::Ready(_) => {
@@ -168,14 +174,18 @@ fn a_ring_wakes_futures_through_the_handler() {
                             next += 1;
                         }
                     }
-                    Poll::Pending => thread::park_timeout(Duration::from_secs(20)),
+                    Poll::Pending => {
+                        patience.check("a message");
+                        thread::park_timeout(Duration::from_secs(20));
+                    }
                 }
             }
             unpark.1.load(Ordering::SeqCst)
         });
         let tx = sending(&master, DOWN);
-        let mut number = 0;
+        let (mut number, patience) = (0, Patience::new());
         while number < MESSAGES {
+            patience.check("a block");
             match send(&tx, number) {
                 true => number += 1,
                 false => drop(tx.allocate(Deadline::At(master.now_ns() + 1_000_000)).map(|loan| tx.free(loan))),
@@ -219,4 +229,60 @@ fn futures_of_a_polling_board_are_woken_by_the_beat() {
     assert!(rx.poll_event(&mut context).is_ready());
     drop(rx);
     assert_eq!(Arc::strong_count(&unpark), 2, "a closed end keeps no waker");
+}
+
+/// A host that can be woken, and whose time the test moves.
+#[derive(Debug, Default)]
+struct Wakeable(Manual);
+
+impl Coherence for Wakeable {}
+
+impl Host for Wakeable {
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns()
+    }
+    fn has_common_clock(&self) -> bool {
+        true
+    }
+    fn ring(&self, participant: u16) {
+        self.0.ring(participant);
+    }
+    fn can_be_woken(&self) -> bool {
+        true
+    }
+    fn rest(&self, until_ns: u64, still_needed: &dyn Fn() -> bool) {
+        self.0.rest(until_ns, still_needed);
+    }
+}
+
+#[test]
+fn a_sleeper_is_woken_when_a_beat_sees_a_loss_and_not_otherwise() {
+    let world: World<Wakeable> = World::with(3, Default::default());
+    let advance = |ns| world.hosts.iter().for_each(|host| host.0.advance(ns));
+    let (master, remote) = (world.setup(MASTER, 0), world.setup(REMOTE, 0));
+    let (tx, rx) = (sending(&master, DOWN), receiving(&remote, DOWN));
+    assert!(tx.usage().connected && rx.usage().connected);
+    remote.beat();
+    let unpark = Arc::new(Unpark(thread::current(), AtomicU32::new(0)));
+    let waker = Waker::from(Arc::clone(&unpark));
+    let mut context = Context::from_waker(&waker);
+    let wakes = || unpark.1.swap(0, Ordering::SeqCst);
+    assert!(rx.poll_event(&mut context).is_pending());
+    (0..3).for_each(|_| remote.beat());
+    assert_eq!(wakes(), 0, "nothing has changed");
+    // The sender stands still; only our beat sees it.
+    advance(2 * STALLED_NS);
+    remote.beat();
+    assert_eq!(wakes(), 1, "stalled");
+    assert_eq!(rx.poll_event(&mut context), Poll::Ready(Err(Error::PeerGone)));
+    master.beat();
+    remote.beat();
+    assert!(rx.poll_event(&mut context).is_pending());
+    let _ = wakes();
+    // It dies and has a successor: the rings of the successor are not heard here.
+    kill(master, tx);
+    let _second = world.setup(MASTER, 0);
+    remote.beat();
+    assert_eq!(wakes(), 1, "gone");
+    assert_eq!(rx.poll_event(&mut context), Poll::Ready(Err(Error::PeerGone)));
 }

@@ -1,6 +1,7 @@
 //! A memory, private storages for many incarnations, and hosts whose time the test moves.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use musubi_core::channel::{Attachment, Deadline, ReceivingEnd as _, SendingEnd as _};
 use musubi_core::layout::{self, root};
@@ -181,6 +182,21 @@ impl<B: Host> World<B> {
     /// How often a participant took a bank without its peers' word.
     pub fn forced(&self, participant: u16) -> u32 {
         self.slot(participant)[root::FORCED as usize].load(Ordering::Relaxed)
+    }
+}
+
+/// How long a test with real time may take before it is called stuck: it fails, and does not hang.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience(Instant);
+
+impl Patience {
+    pub fn new() -> Patience {
+        Patience(Instant::now())
+    }
+
+    /// Called each time round of a loop that waits for another thread.
+    pub fn check(&self, what: &str) {
+        assert!(self.0.elapsed() < Duration::from_secs(if cfg!(miri) { 1_200 } else { 60 }), "{what} never came");
     }
 }
 

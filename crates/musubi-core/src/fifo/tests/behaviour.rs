@@ -437,3 +437,69 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_senders_event_is_taken_once() {
+    let fifo = fifo(2);
+    let memory = Memory::new(&fifo);
+    let (mut sender, mut receiver) = memory.pair(&fifo);
+    assert!(!sender.poll().event && !sender.take_event());
+    receiver.notify(&CountingBell::default());
+    assert!(sender.poll().event && sender.poll().event, "until it is taken");
+    assert!(sender.take_event());
+    assert!(!sender.poll().event && !sender.take_event(), "once");
+}
+
+#[test]
+fn a_receivers_event_is_taken_once() {
+    let fifo = fifo(2);
+    let memory = Memory::new(&fifo);
+    let (mut sender, mut receiver) = memory.pair(&fifo);
+    assert!(!receiver.ready() && !receiver.take_event());
+    sender.notify(&NoClock, &CountingBell::default());
+    assert!(receiver.ready() && receiver.take_event());
+    assert!(!receiver.ready() && !receiver.take_event());
+}
+
+#[test]
+fn a_reset_counts_what_was_held_and_what_was_queued() {
+    let fifo = fifo(6);
+    let memory = Memory::new(&fifo);
+    let (mut sender, mut receiver) = memory.pair(&fifo);
+    let bell = CountingBell::default();
+    (0..5).for_each(|value| send(&mut sender, value).unwrap());
+    let held = [(); 2].map(|()| receiver.dequeue(&NoClock, &bell).unwrap());
+    assert_eq!((receiver.held(), receiver.queued()), (2, 3));
+    assert_eq!(receiver.reset(&NoClock, &bell), 5, "two held and three queued");
+    assert_eq!((receiver.held(), receiver.queued()), (0, 0));
+    assert!(held.into_iter().all(|received| receiver.free(received, &bell).is_err()), "they have gone back");
+    assert_eq!(receiver.reset(&NoClock, &bell), 0);
+    let blocks: Vec<_> = (0..3).map(|_| sender.allocate_block().unwrap()).collect();
+    assert_eq!(sender.reset(&bell), 3);
+    assert!(blocks.into_iter().all(|block| sender.free_block(block).is_err()));
+    assert_eq!(sender.reset(&bell), 0);
+}
+
+#[test]
+fn nobody_is_rung_who_does_not_sleep() {
+    let fifo = fifo(4);
+    let memory = Memory::new(&fifo);
+    let (mut sender, mut receiver) = memory.pair(&fifo);
+    let (up, down) = (CountingBell::default(), CountingBell::default());
+    let mut exchange = |sleeps: bool, receiver: &mut TestReceiver<'_>| {
+        if sleeps {
+            assert!(!receiver.announce_wait(1));
+            sender.announce_wait(1);
+        }
+        send(&mut sender, 1).unwrap();
+        sender.notify(&NoClock, &down);
+        let received = receiver.dequeue(&NoClock, &up).unwrap();
+        receiver.free(received, &up).unwrap();
+        receiver.withdraw_wait(0);
+        sender.withdraw_wait(0);
+        (down.0.take(), up.0.take())
+    };
+    assert_eq!(exchange(false, &mut receiver), (0, 0));
+    assert_eq!(exchange(true, &mut receiver), (1, 1));
+    assert_eq!(exchange(false, &mut receiver), (0, 0), "what was withdrawn holds no more");
+}

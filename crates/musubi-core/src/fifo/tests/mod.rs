@@ -87,5 +87,7 @@ impl Memory {
 
 #[cfg(not(loom))]
 mod behaviour;
+#[cfg(not(loom))]
+mod coherence;
 #[cfg(loom)]
 mod models;

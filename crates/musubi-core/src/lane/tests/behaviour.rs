@@ -322,3 +322,22 @@ proptest! {
         prop_assert_eq!(memory.sections[0][link::WAITING as usize].load(Ordering::Relaxed) & awaited::ROOM, 0);
     }
 }
+
+#[test]
+fn a_block_is_filled_to_its_last_byte_and_no_further() {
+    let memory = Memory::new(16, 2, 4096);
+    let ((mut from, _), (mut to, mut returns)) = (memory.side(0), memory.side(1));
+    let whole = payload(5, 4096);
+    from.send_block(&head(5), &whole, 0).unwrap();
+    assert_eq!(from.send_block(&head(6), &payload(6, 4097), 0), Err(Error::TooLong));
+    let message = to.receive::<HEAD>(&mut [0; RECORD_BYTES_MAX]).unwrap().unwrap();
+    let Payload::Block { block, bytes: 4096 } = message.payload else { panic!("{message:?}") };
+    returns.hold(block).unwrap();
+    let mut copy = vec![0; 4096];
+    to.copy_block(block, &mut copy);
+    assert_eq!(copy, whole);
+    let first = to.place(block, 4096);
+    assert_eq!(peek(first.wrapping_add(4095)), whole[4095]);
+    returns.give_back(block).unwrap();
+    assert_eq!(to.receive::<HEAD>(&mut [0; RECORD_BYTES_MAX]), Ok(None));
+}

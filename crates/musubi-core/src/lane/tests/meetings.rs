@@ -171,3 +171,36 @@ proptest! {
         prop_assert!(settle(&mut one, &mut other).iter().all(Option::is_some));
     }
 }
+
+/// At every step of a meeting, news are there exactly if the next turn says or brings something.
+#[test]
+fn news_are_what_a_turn_would_act_on() {
+    let memory = Memory::new(4, 1, 64);
+    let mut one = memory.begin(0, 1);
+    let said = |word: u32| memory.sections[1][word as usize].load(crate::sync::Ordering::Relaxed);
+    let say = |word: u32, value| memory.sections[1][word as usize].store(value, crate::sync::Ordering::Relaxed);
+    assert!(!one.has_news(), "nobody is there");
+    let other = memory.begin(1, 1);
+    let own = |word: u32| memory.sections[0][word as usize].load(crate::sync::Ordering::Relaxed);
+    let (offer, theirs) = (own(link::OFFER), said(link::OFFER));
+    assert!(one.has_news());
+    assert_eq!(one.turn(), Turn::Said, "it uses nothing of the other's section");
+    assert!(!one.has_news(), "the other has not said the same");
+    assert_eq!(one.turn(), Turn::Nothing);
+    say(link::SEEN, offer);
+    assert!(one.has_news(), "its section may be cleared");
+    assert_eq!(one.turn(), Turn::Said);
+    assert_eq!((own(link::SEEN), own(link::READY)), (theirs, theirs));
+    assert!(!one.has_news(), "seen by both, but the other's section is not clear yet");
+    assert_eq!(one.turn(), Turn::Nothing);
+    say(link::READY, offer.wrapping_sub(2));
+    assert!(!one.has_news(), "an answer to an earlier offer");
+    say(link::READY, offer);
+    assert!(one.has_news());
+    assert_eq!(one.turn(), Turn::Linked { incarnation: 1 });
+    assert!(!one.has_news());
+    say(link::OFFER, theirs.wrapping_add(2));
+    assert!(one.has_news());
+    assert_eq!(one.turn(), Turn::Ended { gone: false });
+    drop(other);
+}

@@ -160,3 +160,43 @@ fn loom_a_stamp_is_whole() {
         thread.join().unwrap();
     });
 }
+
+/// Two threads of the user and the owner's next but one: whoever takes the predecessor's bank does it under the latch
+/// under which the beat finds it unused, so no use begins after the release and no release before the use has ended.
+#[test]
+fn loom_a_released_bank_is_not_used_and_a_used_one_is_not_released() {
+    loom::model(|| {
+        let slots = Slots::new();
+        slots.user[released(OWNER) as usize].store(1, Ordering::Relaxed);
+        // The latch, and in it how many use the bank.
+        let uses = Arc::new(loom::sync::Mutex::new(0));
+        let (taker, users) = (Arc::clone(&slots), Arc::clone(&uses));
+        let taker = loom::thread::spawn(move || {
+            let takes = {
+                let mut uses = users.lock().unwrap();
+                let keeps = keeps_predecessor(&taker.user(), OWNER, 2);
+                *uses += u32::from(keeps);
+                keeps
+            };
+            if takes {
+                taker.read();
+                *users.lock().unwrap() -= 1;
+            }
+        });
+        let owner = Arc::clone(&slots);
+        let owner = loom::thread::spawn(move || {
+            mark_left(&owner.owner(), 2);
+            if released_by(owner.user().as_peer(), OWNER) == 2 {
+                owner.overwrite();
+            }
+        });
+        {
+            let uses = uses.lock().unwrap();
+            if *uses == 0 {
+                release(&slots.user(), OWNER, 2);
+            }
+        }
+        taker.join().unwrap();
+        owner.join().unwrap();
+    });
+}
