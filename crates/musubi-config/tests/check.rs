@@ -1,6 +1,6 @@
 //! What `musubi check` prints.
 
-use musubi_config::{MemoryMap, check, parse};
+use musubi_config::{Content, MemoryMap, check, parse};
 use musubi_core::fifo::REAP_MAX;
 use musubi_core::layout;
 
@@ -67,4 +67,43 @@ fn the_report_fits_terminals_of_every_width() {
         }
         assert_eq!(check(description, Some(200)), whole.clone(), "all fits into 200");
     }
+}
+
+#[test]
+fn without_fixed_addresses_everybody_has_lengths_and_maps_what_it_is_linked_with() {
+    let text = include_str!("../../../examples/system.toml");
+    let description = parse("system.toml", text).unwrap_or_else(|report| panic!("{report}"));
+    let map = MemoryMap::of(&description);
+    assert_eq!(map.base(), None);
+    let mut end = 0;
+    description.with_plan(|plan| {
+        for region in map.regions() {
+            let bytes = match region.content {
+                Content::Section { domain, .. } => layout::section_bytes(plan, domain).map(u64::from),
+                Content::Slot { .. } => panic!("a slot without an address map"),
+                Content::Segment { smem } => layout::segment_bytes(plan.smems[usize::from(smem)].bytes).map(u64::from),
+            };
+            assert_eq!((region.offset, Some(region.bytes)), (end, bytes), "{}", region.name);
+            end += region.bytes;
+        }
+    });
+    let report = check(&description, None);
+    assert!(report.contains("There is no address map") && report.contains("offset"), "{report}");
+    let kib = |bytes: u64| format!("{} KiB", bytes / 1024);
+    description.with_plan(|plan| {
+        for (domain, entry) in (0u16..).zip(plan.domains) {
+            let section = |domain| u64::from(layout::section_bytes(plan, domain).unwrap_or(0));
+            // Its own, those of all others that it shares a channel with, and the memory of its SMEM channels.
+            let others = (0..plan.participants()).filter(|participant| *participant != plan.first_participant(domain));
+            let others = others.filter_map(|participant| plan.domain_of(participant));
+            let linked: u64 = others.filter(|other| plan.linked(domain, *other)).map(section).sum();
+            let smems = plan.smems.iter().filter(|smem| smem.domains.contains(&domain));
+            let shared: u64 = smems.filter_map(|smem| layout::segment_bytes(smem.bytes)).map(u64::from).sum();
+            let table = &report[report.find("Worst-case memory").unwrap_or_else(|| panic!("{report}"))..];
+            let row = table.lines().find(|line| line.contains(entry.name)).unwrap_or_else(|| panic!("{report}"));
+            let cells: Vec<&str> = row.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).collect();
+            let mapped = section(domain) + linked + shared;
+            assert_eq!(cells[2..], [kib(section(domain)), kib(mapped)], "{}", entry.name);
+        }
+    });
 }

@@ -236,3 +236,69 @@ fn relative_paths_are_relative_to_the_file() {
     let keys = directory.path().join("keys").to_string_lossy().into_owned();
     assert_eq!(description.topology().network.keys, Some(keys));
 }
+
+#[test]
+fn certificate_and_key_go_together() {
+    let node = |keys: &str| format!("[system]\nname = \"line\"\n[[node]]\ndomain = 0\nnode = 1\n{keys}");
+    for (one, other) in [("certificate", "key"), ("key", "certificate")] {
+        let found = mistakes(&node(&format!("{one} = \"a.pem\"\n")));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, 6);
+        assert!(found[0].1.contains(&format!("`{one}` without `{other}`")), "{found:?}");
+    }
+    parse("both.toml", &node("certificate = \"a.pem\"\nkey = \"b.pem\"\n")).expect("both");
+    parse("neither.toml", &node("")).expect("neither");
+}
+
+#[test]
+fn limits_of_the_network_are_the_last_that_are_taken() {
+    let text = |line: &str| format!("[system]\nname = \"line\"\n[network]\n{line}\n[[node]]\ndomain = 0\nnode = 1\n");
+    let taken = [
+        "heartbeat = \"1 ms\"",
+        "heartbeat = \"60 s\"\nsilence = \"3600 s\"",
+        "silence = \"3600 s\"",
+        "resume = \"1 ms\"",
+        "resume = \"3600 s\"",
+        "piece = \"512 B\"",
+        "piece = \"1 MiB\"",
+        "window = \"1 GiB\"",
+    ];
+    for line in taken {
+        parse("taken.toml", &text(line)).unwrap_or_else(|report| panic!("{line}: {report}"));
+    }
+    let refused = [
+        "heartbeat = \"999 us\"",
+        "heartbeat = \"60001 ms\"\nsilence = \"3600 s\"",
+        "silence = \"3600001 ms\"",
+        "resume = \"999 us\"",
+        "piece = \"511 B\"",
+        "piece = \"1048577 B\"",
+    ];
+    for line in refused {
+        assert_eq!(mistakes(&text(line)).first().map(|(line, _)| *line), Some(4), "{line}");
+    }
+    let window_min = 2 * musubi_transport::limits::PAYLOAD_BYTES_MAX;
+    let window = |bytes| text(&format!("window = \"{bytes} B\""));
+    parse("taken.toml", &window(window_min)).unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(mistakes(&window(window_min - 1)).len(), 1);
+    // A connection is cut only after more than a heartbeat.
+    assert_eq!(mistakes(&text("heartbeat = \"5 ms\"\nsilence = \"5 ms\"")).len(), 1);
+    parse("taken.toml", &text("heartbeat = \"5 ms\"\nsilence = \"6 ms\"")).expect("longer");
+}
+
+#[test]
+fn a_file_above_a_mebibyte_is_refused_and_not_cut() {
+    let path = std::env::temp_dir().join(format!("musubi-config-{}-large.toml", std::process::id()));
+    let load_with = |bytes: usize| {
+        // A comment at the end, so that a cut file would still be a description.
+        let text = format!("{NODES}#");
+        std::fs::write(&path, format!("{text}{}", "x".repeat(bytes - text.len()))).expect("written");
+        load(&path).map_err(|report| report.to_string())
+    };
+    let largest =
+        load_with(musubi_config::DESCRIPTION_BYTES_MAX as usize).map(|description| description.topology().nodes.len());
+    assert_eq!(largest, Ok(3));
+    let refused = load_with(musubi_config::DESCRIPTION_BYTES_MAX as usize + 1).expect_err("too large");
+    assert!(refused.contains("larger than 1048576 bytes"), "{refused}");
+    std::fs::remove_file(&path).expect("removed");
+}
