@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use actor::Actor;
-use actor::forged::{Flaw, Forged, post, take};
+use actor::forged::{Flaw, Forged, knock, post, take};
 use musubi_core::plan::{LockKind, Plan, Smem};
 use musubi_linux::message::{Message, Refusal};
 use musubi_linux::{Direction, Error, Observer, Options, Participant};
@@ -283,4 +283,99 @@ fn a_remote_that_refuses_observers_is_named_and_hides_nobody() {
             _ => assert_eq!((silent, refused, observer.refused()[0].participant), (0, 1, 1), "{answer:?}"),
         }
     }
+}
+
+/// Descriptors of every wrong kind, and some of the right one.
+fn palette(forged: &Forged) -> Vec<OwnedFd> {
+    let (pipe, _) = rustix::pipe::pipe().unwrap();
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    let pair = |kind| rustix::net::socketpair(rustix::net::AddressFamily::UNIX, kind, flags, None).unwrap().0;
+    let flaws =
+        [Flaw::None, Flaw::NotSealed, Flaw::WritableByOthers, Flaw::Short, Flaw::Long, Flaw::Sparse, Flaw::File];
+    let mut all = vec![pipe, pair(rustix::net::SocketType::STREAM), pair(rustix::net::SocketType::DGRAM)];
+    all.extend(flaws.map(|flaw| forged.section(flaw)));
+    all.extend(memfd_create("huge", MemfdFlags::HUGETLB | MemfdFlags::ALLOW_SEALING).ok());
+    all
+}
+
+/// Messages of every kind, some of them with numbers that the plan does not have.
+fn anything(forged: &Forged, next: &mut impl FnMut() -> u64) -> Vec<u8> {
+    let (number, serial) = ((next() % 4) as u16, next() as u32 % 5);
+    let direction = if next().is_multiple_of(2) { Direction::Send } else { Direction::Receive };
+    let messages = [
+        Message::Hello(forged.party),
+        Message::Welcome(forged.party),
+        Message::Observe { hash: PLAN.hash },
+        Message::Refuse { reason: Refusal::Slot, hash: 1 },
+        Message::Ready,
+        Message::End { fifo: number, direction, open: next().is_multiple_of(2), serial },
+        Message::Doorbell { fifo: number, direction, serial },
+        Message::Segment { smem: number % 2, generation: serial },
+    ];
+    let mut bytes = messages[(next() % 8) as usize].bytes().to_vec();
+    if next().is_multiple_of(6) {
+        let at = (next() % bytes.len() as u64) as usize;
+        bytes[at] = next() as u8;
+    }
+    bytes
+}
+
+/// One connection on which the gateway made by hand says a few things.
+fn misbehave(forged: &Forged, socket: &OwnedFd, fds: &[OwnedFd], next: &mut impl FnMut() -> u64) {
+    rustix::io::ioctl_fionbio(socket, true).unwrap();
+    for _ in 0..next() % 6 {
+        let bytes = anything(forged, next);
+        let with: Vec<_> = (0..next() % 4).map(|_| fds[(next() % fds.len() as u64) as usize].as_fd()).collect();
+        // As many as belong to the message, more often than not.
+        let with = if next().is_multiple_of(3) { &with[..] } else { &with[..with.len().min(1)] };
+        post(socket, &bytes, with);
+        if next().is_multiple_of(2)
+            && let Some((message, Some(fd))) = take(socket)
+        {
+            // What it was given goes back to whom it came from.
+            post(socket, &message.bytes(), &[fd.as_fd()]);
+        }
+    }
+    if next().is_multiple_of(4) {
+        let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
+    }
+}
+
+#[test]
+fn whatever_a_peer_says_at_any_step_the_others_start_link_and_share() {
+    let instance = instance();
+    let forged = Forged::new(&instance);
+    let fds = palette(&forged);
+    let mut next = numbers();
+    let mut open = Vec::new();
+    let mut control = Actor::start();
+    let mut storage = Actor::start();
+    storage.attach(STORAGE, &instance);
+    for restart in 0..6 {
+        // While it starts it is lied to, on what it calls and by what calls it.
+        control.say(&format!("attach {CONTROL} {instance} plan 2000"));
+        let call = forged.next_call();
+        misbehave(&forged, &call, &fds, &mut next);
+        open.push(call);
+        let answer = control.hear();
+        assert!(answer.starts_with("attached"), "restart {restart}: {answer}");
+        for round in 0..100 {
+            let (socket, _) = if round % 3 == 0 { forged.call(Flaw::None) } else { (knock(&instance, 0), None) };
+            misbehave(&forged, &socket, &fds, &mut next);
+            if next().is_multiple_of(3) {
+                open.push(socket);
+            }
+        }
+        assert!(control.ask("wait 2 2000").starts_with('2'), "restart {restart}");
+        assert!(storage.ask("wait 0 2000").starts_with('0'), "restart {restart}");
+        assert!(control.ask("segment 2000").starts_with("generation"), "restart {restart}");
+        assert_eq!((control.ask("write 7"), control.ask("read")), ("written".to_owned(), "7".to_owned()));
+        let mut observer = Observer::new(&PLAN, Some(&instance)).unwrap();
+        observer.refresh(within(500)).unwrap();
+        assert!(observer.participants().iter().any(|seen| seen.section.participant() == 0), "restart {restart}");
+        open.clear();
+        assert_eq!(control.ask("leave"), "left");
+    }
+    let cpu_ms: u64 = control.ask("cpu").parse().unwrap();
+    assert!(cpu_ms < 5_000, "{cpu_ms} ms of processor time");
 }
