@@ -14,8 +14,10 @@ use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Kept;
 use crate::os::packet_socket::{self, Received, unread_bytes};
-use crate::process::rendezvous::in_flight::OF_CONNECTION_MAX;
 use crate::process::rendezvous::message::{self, Garbage, Message};
+
+/// Most descriptors unread on one connection.
+pub(crate) const UNREAD_MAX: usize = 16;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +121,7 @@ impl Connection {
     pub(crate) fn flush(&mut self, now_ns: u64) -> Sent {
         while let Some(outgoing) = self.outbox.front() {
             let carries = outgoing.fd.is_some();
-            if carries && self.unread >= OF_CONNECTION_MAX && self.unread() >= OF_CONNECTION_MAX {
+            if carries && self.unread >= UNREAD_MAX && self.unread() >= UNREAD_MAX {
                 return self.hold(None, now_ns);
             }
             match transmit(self.socket.as_fd(), &self.outbox[0]) {

@@ -1,6 +1,6 @@
 //! Descriptors that we have sent and nobody has read yet.
 //!
-//! What you may rely on: at most [`OF_CONNECTION_MAX`] are unread on one connection. Callers without a link of one user,
+//! What you may rely on: at most [`super::connection::UNREAD_MAX`] are unread on one connection. Callers without a link of one user,
 //! and connections given up with some unread, owe at most [`OF_USER_MAX`], all of them together [`OF_ALL_MAX`]; who owes
 //! more gets no descriptor, and no other user notices.
 //!
@@ -15,8 +15,6 @@ use crate::os::packet_socket::unread_bytes;
 use crate::process::rendezvous::connection::{Connection, Stage};
 use crate::process::rendezvous::registry::Registry;
 
-/// Most descriptors unread on one connection.
-pub(crate) const OF_CONNECTION_MAX: usize = 16;
 /// Most descriptors that one user leaves unread outside of links, when it is given another.
 const OF_USER_MAX: usize = 64;
 /// Most that all users together do.
