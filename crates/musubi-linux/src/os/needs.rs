@@ -24,14 +24,14 @@ use crate::os::descriptor::Descriptor;
 use crate::os::epoll::NO_EVENT;
 
 /// A call, and the error that refused it.
-type Refused = (&'static str, Errno);
+type Missing = (&'static str, Errno);
 
 /// Whether everything is there.
 ///
 /// # Errors
 /// [`Error::System`] names the first call that is refused.
 pub fn check() -> Result<(), Error> {
-    static ANSWER: OnceLock<Result<(), Refused>> = OnceLock::new();
+    static ANSWER: OnceLock<Result<(), Missing>> = OnceLock::new();
     match ANSWER.get_or_init(|| sockets().and_then(|()| waiting())) {
         Ok(()) => Ok(()),
         Err((call, errno)) => Err(*errno).tried(call),
@@ -39,7 +39,7 @@ pub fn check() -> Result<(), Error> {
 }
 
 /// What the rendezvous is made of.
-fn sockets() -> Result<(), Refused> {
+fn sockets() -> Result<(), Missing> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (one, other) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(named("socketpair"))?;
@@ -69,7 +69,7 @@ fn sockets() -> Result<(), Refused> {
 }
 
 /// What threads sleep on, and how memory of others is checked.
-fn waiting() -> Result<(), Refused> {
+fn waiting() -> Result<(), Missing> {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let epoll = Descriptor::epoll().map_err(named("epoll_create1"))?;
     let event = Descriptor::event().map_err(named("eventfd2"))?;
@@ -89,7 +89,7 @@ fn waiting() -> Result<(), Refused> {
     Ok(())
 }
 
-fn named(call: &'static str) -> impl Fn(Errno) -> Refused {
+fn named(call: &'static str) -> impl Fn(Errno) -> Missing {
     move |errno| (call, errno)
 }
 

@@ -33,12 +33,12 @@ pub struct Observer {
     names: Names,
     seen: Vec<Observed>,
     silent: Vec<Silent>,
-    refused: Vec<Refused>,
+    refused: Vec<Unseen>,
 }
 
 /// A slot whose holder does not let us look, or whom we do not believe.
 #[derive(Debug)]
-pub struct Refused {
+pub struct Unseen {
     /// Global number of the participant.
     pub participant: u16,
     /// Its process, 0 if not visible from here.
@@ -120,7 +120,7 @@ impl Observer {
     }
 
     /// The slots whose holders did not let us look at the last look.
-    pub fn refused(&self) -> &[Refused] {
+    pub fn refused(&self) -> &[Unseen] {
         &self.refused
     }
 
@@ -134,7 +134,7 @@ impl Observer {
         let Answer::Connected(socket, credentials) = call(&self.names.participant(number))? else { return Ok(None) };
         if !self.is_theirs(number, &credentials) {
             let why = Error::NameForeign { name: self.names.participant(number), uid: credentials.uid };
-            self.refused.push(Refused { participant: number, pid: credentials.pid, why });
+            self.refused.push(Unseen { participant: number, pid: credentials.pid, why });
             return Ok(None);
         }
         let pidfd = match mortality(socket.as_fd(), &credentials) {
@@ -170,12 +170,12 @@ impl Observer {
             Ok(Heard::Silence) => self.silent.push(Silent { participant: number, pid }),
             // It has just gone, or says what no participant does.
             Ok(Heard::Nonsense) => {}
-            Err(why) => self.refused.push(Refused { participant: number, pid, why }),
+            Err(why) => self.refused.push(Unseen { participant: number, pid, why }),
         }
     }
 
     fn not_believed(&mut self, participant: u16, pid: i32, reason: Refusal) {
-        self.refused.push(Refused { participant, pid, why: Error::NotLetIn { participant, reason: reason.words() } });
+        self.refused.push(Unseen { participant, pid, why: Error::NotLetIn { participant, reason: reason.words() } });
     }
 
     /// Whether the holder of a slot's name is a user that may be there.
