@@ -383,3 +383,53 @@ impl Inbox {
 fn frame_of(head: &[u8; HEAD_BYTES]) -> [u8; Header::BYTES] {
     core::array::from_fn(|at| head[Record::BYTES + at])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Shape;
+
+    const KINDS: &Kinds = &Kinds { classes: CLASSES, shapes: &[Some(Shape { payload_max: 65_536, awaited: false })] };
+
+    /// A first piece of `here` bytes of a frame of `whole`, with the payload that it says it has.
+    fn first(here: usize, whole: u32) -> Vec<u8> {
+        let length = (Header::BYTES + here) as u32;
+        let record = Record { word: Word::First, class: 1, flags: 0, length, number: 1, received: 0 };
+        let header = Header { class: 1, length: whole, ..Header::new(0) };
+        let mut bytes = record.encode().to_vec();
+        bytes.extend_from_slice(&header.encode());
+        bytes.resize(bytes.len() + here, 7);
+        bytes
+    }
+
+    /// What comes of it, whole and byte by byte: both ways to read a head.
+    fn came(bytes: &[u8]) -> [Result<bool, Violation>; 2] {
+        [bytes.len(), 1].map(|step| {
+            let mut inbox = Inbox::new(KINDS);
+            let mut frame = false;
+            for mut part in bytes.chunks(step) {
+                while !part.is_empty() {
+                    frame |= inbox.input(&mut part)?.is_some();
+                }
+            }
+            Ok(frame)
+        })
+    }
+
+    #[test]
+    fn a_first_piece_is_not_longer_than_its_frame() {
+        for (here, whole) in [(1, 0), (11, 10), (5000, 4999), (5000, 1)] {
+            assert_eq!(came(&first(here, whole)), [Err(Violation), Err(Violation)], "{here} of {whole}");
+        }
+        assert_eq!(came(&first(10, 10)), [Ok(true), Ok(true)]);
+        assert_eq!(came(&first(9, 10)), [Ok(false), Ok(false)]);
+    }
+
+    #[test]
+    fn a_first_piece_is_empty_only_if_its_frame_is() {
+        for whole in [1, 10, 5000] {
+            assert_eq!(came(&first(0, whole)), [Err(Violation), Err(Violation)], "0 of {whole}");
+        }
+        assert_eq!(came(&first(0, 0)), [Ok(true), Ok(true)]);
+    }
+}
