@@ -183,3 +183,14 @@ fn a_user_that_the_description_does_not_allow_hears_so() {
         assert!(said.contains("user 0 holds") && said.contains("does not allow"), "{arguments:?}: {said}");
     }
 }
+
+/// "Nobody is attached" would be a guess about a board that may be busy.
+#[test]
+fn a_system_on_a_chip_is_not_said_to_be_empty() {
+    let board = command::example("../firmware/demo-zcu102/system/system.toml");
+    let mut command = command::musubi(&["status", "--system"]);
+    let output = expect(command.arg(&board), 1);
+    let said = text(&output.stderr);
+    assert!(said.contains("share fixed memory of a chip") && said.contains("uio::Observer"), "{said}");
+    assert!(output.stdout.is_empty());
+}

@@ -12,9 +12,11 @@ mod table;
 
 use std::time::Duration;
 
+use musubi_core::plan::{Domain, Plan, PortKind};
 use musubi_linux::names::{INSTANCE_DEFAULT, INSTANCE_VARIABLE};
 use musubi_linux::{Deadline, DeadlineExt, Observer};
 
+use crate::failure::Failure;
 use crate::system::{System, seconds};
 use crate::{output, screen};
 use reading::Reading;
@@ -38,7 +40,8 @@ pub struct Arguments {
 }
 
 const EXAMPLES: &str = "\
-Looks at the memory of the running participants, read-only. Where nobody runs, it says so, and the exit code is 0 \
+Looks at the memory of the running participants, read-only. Domains that share fixed memory of a chip (port uio or \
+metal) are not seen; it says so. Where nobody runs, it says so, and the exit code is 0 \
 too. Only users that the description lets attach may look.
 
 Examples:
@@ -55,6 +58,7 @@ const ANSWER_WAIT: Duration = Duration::from_millis(250);
 /// A participant runs another description, or we may not look.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let plan = arguments.system.plan()?;
+    check_visible(plan)?;
     let mut observer = Observer::new(plan, arguments.system.instance.as_deref())?;
     let instance = instance(arguments);
     let mut look = || -> anyhow::Result<Reading> {
@@ -75,6 +79,28 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         before = now;
     }
+}
+
+/// Says which domains cannot be looked at from here: those that share fixed memory of a chip, which this command does not
+/// map.
+///
+/// # Errors
+/// All of them are such domains, so that nothing can be said about the system.
+fn check_visible(plan: &Plan<'_>) -> Result<(), Failure> {
+    let is_hidden = |domain: &&Domain<'_>| domain.port != PortKind::LinuxProcess;
+    let hidden: Vec<&str> = plan.domains.iter().filter(is_hidden).map(|domain| domain.name).collect();
+    if hidden.is_empty() {
+        return Ok(());
+    }
+    let names = hidden.join(", ");
+    if hidden.len() < plan.domains.len() {
+        eprintln!("note: not looked at, as they share fixed memory of a chip: {names}");
+        return Ok(());
+    }
+    let what = format!("cannot look at system {:?}: its domains ({names}) share fixed memory of a chip", plan.name);
+    let help = "`musubi status` sees processes of one machine that share memory objects; whether anybody runs there, it \
+                does not know. A program on the board can look with `musubi_linux::uio::Observer`";
+    Err(Failure::new(what, help))
 }
 
 /// The instance as the port chooses it.
