@@ -1,4 +1,20 @@
 //! Attributes of endpoints, with the type that each has.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use musubi_mcapi::{Deadline, Error, Node, Topology, attribute};
+//! # fn main() -> Result<(), Error> {
+//! # let mut system = Topology::single_machine();
+//! # system.system = format!("doc-attribute-{}", std::process::id());
+//! # let system = Arc::new(system);
+//! let node = Node::initialize(&system, 0, 1)?;
+//! let endpoint = node.create_endpoint(Some(5))?;
+//! endpoint.set(attribute::PRIORITY, 1)?;
+//! assert_eq!(node.attribute(&endpoint, attribute::PRIORITY, Deadline::Forever)?, 1);
+//! assert_eq!(endpoint.set(attribute::GET_COUNT, 3), Err(Error::AttributeReadOnly));
+//! # Ok(())
+//! # }
+//! ```
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;

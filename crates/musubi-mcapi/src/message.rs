@@ -9,6 +9,24 @@ use crate::running::Running;
 use crate::EndpointId;
 
 /// A message that was received. Its memory goes back when it is dropped.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use musubi_mcapi::{Deadline, Error, Node, Topology};
+/// # fn main() -> Result<(), Error> {
+/// # let mut system = Topology::single_machine();
+/// # system.system = format!("doc-message-{}", std::process::id());
+/// # let system = Arc::new(system);
+/// let node = Node::initialize(&system, 0, 1)?;
+/// let (from, inbox) = (node.create_endpoint(None)?, node.create_endpoint(Some(5))?);
+/// from.send(&inbox, 1, b"urgent", Deadline::Forever)?;
+/// let message = inbox.receive(Deadline::Forever)?;
+/// let mut start = [0; 3];
+/// assert_eq!(message.copy_to(&mut start), 3);
+/// assert_eq!((&start, message.len(), message.priority()), (b"urg", 6, 1));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Message<R: Running> {
     inner: engine::Message<R::Block>,

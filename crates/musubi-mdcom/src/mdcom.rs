@@ -11,6 +11,23 @@ use crate::{Bytes, Payload, Receiver, Sender, Shared, Wait};
 const PAYLOAD_ALIGN: usize = 16;
 
 /// MDCOM on a participant's attachment.
+///
+/// ```
+/// use musubi_linux::{Options, Participant};
+/// use musubi_mdcom::{Channel, Mdcom, OpenError};
+///
+/// let plan = musubi_config::load("../../examples/talk.toml".as_ref()).unwrap().leak();
+/// // Other runs of the same system do not meet this one.
+/// let instance = Some(format!("doc-mdcom-{}", std::process::id()));
+/// let participant = Participant::attach(Options { instance, ..Options::new(plan, "control") })?;
+/// let mdcom = Mdcom::init(&participant);
+/// assert_eq!(mdcom.sense_process("panel")?, 0);
+/// // By name, or by the number that the generated files have.
+/// drop(mdcom.sender("greetings")?);
+/// assert!(matches!(mdcom.sender(Channel::Number(9)), Err(OpenError::Unknown)));
+/// assert!(matches!(mdcom.sender_of::<[u64; 16]>("greetings"), Err(OpenError::TypeDoesNotFit { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Mdcom<'a, A> {
     attachment: &'a A,

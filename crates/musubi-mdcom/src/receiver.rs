@@ -11,6 +11,22 @@ use musubi_core::fifo::Received;
 use crate::{Bytes, Payload, Wait};
 
 /// The receiving end of a FIFO channel; `T` is the message type or [`Bytes`].
+///
+/// ```
+/// # use musubi_linux::{Options, Participant};
+/// # let plan = musubi_config::load("../../examples/talk.toml".as_ref()).unwrap().leak();
+/// # let instance = format!("doc-receiver-{}", std::process::id());
+/// # let at = |domain| Participant::attach(Options { instance: Some(instance.clone()), ..Options::new(plan, domain) });
+/// # let (control, panel) = (at("control")?, at("panel")?);
+/// use musubi_mdcom::{Mdcom, Wait};
+///
+/// // Any plain data that fits a block; here a number.
+/// let sender = Mdcom::init(&panel).sender_of::<u64>("readings")?;
+/// let receiver = Mdcom::init(&control).receiver_of::<u64>("readings")?;
+/// sender.send(2150, Wait::Forever)?;
+/// assert_eq!(receiver.recv(Wait::Forever)?, 2150);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Receiver<'a, A: Attachment, T> {
     attachment: &'a A,
@@ -19,6 +35,25 @@ pub struct Receiver<'a, A: Attachment, T> {
 }
 
 /// A received block in our hands; it goes back to the sender when it is dropped.
+///
+/// ```
+/// # use musubi_linux::{Options, Participant};
+/// # let plan = musubi_config::load("../../examples/talk.toml".as_ref()).unwrap().leak();
+/// # let instance = format!("doc-message-{}", std::process::id());
+/// # let at = |domain| Participant::attach(Options { instance: Some(instance.clone()), ..Options::new(plan, domain) });
+/// # let (control, panel) = (at("control")?, at("panel")?);
+/// use musubi_mdcom::{Mdcom, Wait};
+///
+/// let sender = Mdcom::init(&control).sender("greetings")?;
+/// let receiver = Mdcom::init(&panel).receiver("greetings")?;
+/// sender.send(b"hello", Wait::Forever)?;
+/// let message = receiver.next(Wait::Forever)?;
+/// let mut bytes = [0; 64];
+/// assert_eq!(message.read_into(&mut bytes)?, b"hello");
+/// message.free();
+/// assert_eq!(receiver.sense().held, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// The bytes are in the sender's memory and its claim, so they are copied out; there is no reference to them.
 #[must_use = "a message that is dropped unread is lost"]

@@ -13,6 +13,25 @@ use musubi_core::plan::FilterRule;
 use crate::{Bytes, Payload, Wait};
 
 /// The sending end of a FIFO channel; `T` is the message type or [`Bytes`].
+///
+/// ```
+/// # use musubi_linux::{Options, Participant};
+/// # let plan = musubi_config::load("../../examples/talk.toml".as_ref()).unwrap().leak();
+/// # let instance = format!("doc-sender-{}", std::process::id());
+/// # let at = |domain| Participant::attach(Options { instance: Some(instance.clone()), ..Options::new(plan, domain) });
+/// # let (control, panel) = (at("control")?, at("panel")?);
+/// use musubi_mdcom::{FilterRule, Mdcom, Wait};
+///
+/// let sender = Mdcom::init(&control).sender("greetings")?;
+/// let receiver = Mdcom::init(&panel).receiver("greetings")?;
+/// // Every second message wakes the receiver.
+/// sender.set_filter(FilterRule { every: 2, ..FilterRule::EACH });
+/// sender.send(b"one", Wait::Forever)?;
+/// sender.send(b"two", Wait::Forever)?;
+/// receiver.wait(Wait::Forever)?;
+/// assert_eq!(sender.sense().queued, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Sender<'a, A: Attachment, T> {
     attachment: &'a A,
@@ -21,6 +40,24 @@ pub struct Sender<'a, A: Attachment, T> {
 }
 
 /// A block in our hands, to be filled and enqueued; it goes back to the pool when it is dropped.
+///
+/// ```
+/// # use musubi_linux::{Options, Participant};
+/// # let plan = musubi_config::load("../../examples/talk.toml".as_ref()).unwrap().leak();
+/// # let instance = format!("doc-block-{}", std::process::id());
+/// # let at = |domain| Participant::attach(Options { instance: Some(instance.clone()), ..Options::new(plan, domain) });
+/// # let (control, panel) = (at("control")?, at("panel")?);
+/// use musubi_mdcom::{Mdcom, Wait};
+///
+/// let sender = Mdcom::init(&control).sender("greetings")?;
+/// let receiver = Mdcom::init(&panel).receiver("greetings")?;
+/// let mut block = sender.alloc(Wait::Forever)?;
+/// block[..5].copy_from_slice(b"hello");
+/// block.enqueue(5).map_err(|rejected| rejected.error)?;
+/// sender.notify();
+/// assert_eq!(receiver.next(Wait::Forever)?.len(), 5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "an allocated block is meant to be enqueued"]
 #[derive(Debug)]
 pub struct Block<'s, E: SendingEnd, T> {
@@ -30,6 +67,24 @@ pub struct Block<'s, E: SendingEnd, T> {
 }
 
 /// Why a block was not enqueued, with the block itself.
+///
+/// ```
+/// # use musubi_linux::{Options, Participant};
+/// # let plan = musubi_config::load("../../examples/talk.toml".as_ref()).unwrap().leak();
+/// # let instance = format!("doc-rejected-{}", std::process::id());
+/// # let at = |domain| Participant::attach(Options { instance: Some(instance.clone()), ..Options::new(plan, domain) });
+/// # let (control, panel) = (at("control")?, at("panel")?);
+/// use musubi_mdcom::{Error, Mdcom, Wait};
+///
+/// let sender = Mdcom::init(&control).sender("greetings")?;
+/// # let _panel = panel;
+/// let block = sender.alloc(Wait::Forever)?;
+/// let rejected = block.enqueue(65).unwrap_err();
+/// assert_eq!(rejected.error, Error::TooLong);
+/// // The block is still ours.
+/// rejected.block.enqueue(64).map_err(|rejected| rejected.error)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Rejected<B> {
     /// The reason.

@@ -9,6 +9,24 @@ use musubi_core::channel::{Attachment, SharedSegment};
 use crate::{Payload, Wait};
 
 /// An SMEM channel that holds a `T`.
+///
+/// ```
+/// # use musubi_linux::{Options, Participant};
+/// # let plan = musubi_config::load("../../examples/talk.toml".as_ref()).unwrap().leak();
+/// # let instance = format!("doc-shared-{}", std::process::id());
+/// # let at = |domain| Participant::attach(Options { instance: Some(instance.clone()), ..Options::new(plan, domain) });
+/// # let (control, panel) = (at("control")?, at("panel")?);
+/// use musubi_mdcom::{Error, Mdcom, Wait};
+///
+/// let mut ours = Mdcom::init(&control).shared::<[u32; 4]>("parameters", Wait::Forever)?;
+/// let mut theirs = Mdcom::init(&panel).shared::<[u32; 4]>("parameters", Wait::Forever)?;
+/// let mut guard = ours.lock(Wait::Forever)?;
+/// guard.write(&[1, 2, 3, 4]);
+/// assert_eq!(theirs.try_lock().unwrap_err(), Error::Locked);
+/// drop(guard);
+/// assert_eq!(theirs.lock(Wait::Forever)?.read(), [1, 2, 3, 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Shared<'a, A: Attachment, T> {
     attachment: &'a A,
@@ -17,6 +35,24 @@ pub struct Shared<'a, A: Attachment, T> {
 }
 
 /// The lock of an SMEM channel in our hands; dropping it unlocks (`mdcom_smemch_unlock`).
+///
+/// ```
+/// # use musubi_linux::{Options, Participant};
+/// # let plan = musubi_config::load("../../examples/talk.toml".as_ref()).unwrap().leak();
+/// # let instance = format!("doc-guard-{}", std::process::id());
+/// # let at = |domain| Participant::attach(Options { instance: Some(instance.clone()), ..Options::new(plan, domain) });
+/// # let (control, panel) = (at("control")?, at("panel")?);
+/// use musubi_mdcom::{Mdcom, Wait};
+///
+/// # let _panel = panel;
+/// let mut shared = Mdcom::init(&control).shared::<[u8; 8]>("parameters", Wait::Forever)?;
+/// let mut guard = shared.lock(Wait::Forever)?;
+/// guard.write_bytes(2, b"abc")?;
+/// let mut part = [0; 2];
+/// guard.read_bytes(3, &mut part)?;
+/// assert_eq!(&part, b"bc");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "dropping the guard unlocks at once"]
 #[derive(Debug)]
 pub struct Guard<'g, S: SharedSegment, T> {

@@ -5,6 +5,22 @@ use core::time::Duration;
 use musubi_core::channel::{Attachment, Deadline};
 
 /// How long a call may wait.
+///
+/// ```
+/// # use musubi_linux::{Options, Participant};
+/// # let plan = musubi_config::load("../../examples/talk.toml".as_ref()).unwrap().leak();
+/// # let instance = format!("doc-wait-{}", std::process::id());
+/// # let at = |domain| Participant::attach(Options { instance: Some(instance.clone()), ..Options::new(plan, domain) });
+/// # let (control, panel) = (at("control")?, at("panel")?);
+/// use std::time::Duration;
+/// use musubi_mdcom::{Error, Mdcom, Wait};
+///
+/// # let _control = control;
+/// let receiver = Mdcom::init(&panel).receiver("greetings")?;
+/// assert_eq!(receiver.wait(Wait::Poll).unwrap_err(), Error::Timeout);
+/// assert_eq!(receiver.wait(Wait::For(Duration::from_millis(1))).unwrap_err(), Error::Timeout);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Not at all.

@@ -12,6 +12,23 @@ use musubi_core::guarantee::{Priority, Schedule};
 use crate::{Receiver, Wait};
 
 /// A set of receivers to wait for; see [`Receiver::member`].
+///
+/// ```
+/// # use musubi_linux::{Options, Participant};
+/// # let plan = musubi_config::load("../../examples/talk.toml".as_ref()).unwrap().leak();
+/// # let instance = format!("doc-waitset-{}", std::process::id());
+/// # let at = |domain| Participant::attach(Options { instance: Some(instance.clone()), ..Options::new(plan, domain) });
+/// # let (control, panel) = (at("control")?, at("panel")?);
+/// use musubi_mdcom::{Mdcom, Wait, WaitSet};
+///
+/// let sender = Mdcom::init(&control).sender("greetings")?;
+/// let receiver = Mdcom::init(&panel).receiver("greetings")?;
+/// let mut set = WaitSet::new([receiver.member()]);
+/// sender.send(b"hello", Wait::Forever)?;
+/// assert_eq!(set.wait(Wait::Forever)?, 0);
+/// assert_eq!(receiver.next(Wait::Poll)?.len(), 5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct WaitSet<'r, A: Attachment, const N: usize> {
     attachment: &'r A,
