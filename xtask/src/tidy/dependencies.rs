@@ -12,7 +12,7 @@ const PORTS: [&str; 2] = ["musubi-linux", "musubi-metal"];
 /// The crate below all others.
 const CORE: &str = "musubi-core";
 
-/// Interfaces and ports meet only in programs.
+/// Interfaces and ports meet only in programs; and in the examples of an interface's documentation, which run as tests.
 pub fn interfaces_and_ports_do_not_meet(tree: &Tree) -> Vec<Finding> {
     let mut findings = forbidden(tree, &INTERFACES, &PORTS, "an interface crate must not depend on a port");
     findings.extend(forbidden(tree, &PORTS, &INTERFACES, "a port must not depend on an interface crate"));
@@ -21,7 +21,8 @@ pub fn interfaces_and_ports_do_not_meet(tree: &Tree) -> Vec<Finding> {
 
 fn forbidden(tree: &Tree, from: &[&str], to: &[&str], rule: &str) -> Vec<Finding> {
     let package_finds = |p: &Package| {
-        let names = p.dependencies.iter().filter(|d| to.contains(&d.name.as_str()));
+        let built_with = p.dependencies.iter().filter(|d| d.kind.as_deref() != Some("dev"));
+        let names = built_with.filter(|d| to.contains(&d.name.as_str()));
         names.map(|d| Finding::new(&p.manifest_path, format!("{rule}: {}", d.name))).collect::<Vec<_>>()
     };
     tree.packages.iter().filter(|p| from.contains(&p.name.as_str())).flat_map(package_finds).collect()
@@ -52,6 +53,15 @@ mod tests {
     fn an_interface_on_a_port_is_found() {
         let tree = Tree::default().with_package("musubi-mdcom", &["musubi-core", "musubi-linux"]);
         assert_eq!(interfaces_and_ports_do_not_meet(&tree).len(), 1);
+    }
+
+    #[test]
+    fn what_only_tests_are_built_with_may_be_a_port() {
+        let mut tree = Tree::default().with_package("musubi-mdcom", &["musubi-core", "musubi-linux"]);
+        for (kind, findings) in [(Some("dev"), 0), (Some("build"), 1)] {
+            tree.packages[0].dependencies[1].kind = kind.map(str::to_owned);
+            assert_eq!(interfaces_and_ports_do_not_meet(&tree).len(), findings, "{kind:?}");
+        }
     }
 
     #[test]

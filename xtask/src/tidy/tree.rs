@@ -43,6 +43,9 @@ pub struct Dependency {
     pub name: String,
     /// Where it lies, if it is in the tree.
     pub path: Option<String>,
+    /// `dev`, `build`, or nothing for what the package itself is built with.
+    #[serde(default)]
+    pub kind: Option<String>,
 }
 
 /// One library, program, test or example of a package.
@@ -128,6 +131,7 @@ impl Tree {
         let depend = |name: &&str| Dependency {
             name: (*name).into(),
             path: name.starts_with("musubi").then(|| format!("crates/{name}")),
+            kind: None,
         };
         self.packages.push(Package {
             name: name.into(),
