@@ -21,6 +21,10 @@ pub static ALARM: Handler<fn()> = Handler::none();
 /// What is called for a device's interrupt, with its number.
 pub static DEVICE: Handler<fn(u32)> = Handler::none();
 
+/// What silences a device whose interrupt is a level, with the number, before the controller is told that it is done; else it comes
+/// again at once. Called by the board when it accepts the interrupt, so it must be short.
+pub static SILENCE: Handler<fn(u32)> = Handler::none();
+
 /// What is called after a fault was printed, on the core that faulted, with interrupts masked. It may begin the program anew
 /// (`arch::restart` where that exists); if it returns, or there is none, the program ends.
 pub static FAULT: Handler<fn()> = Handler::none();

@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use super::Run;
 use super::images::{with_kernel, with_kernel_file};
+use super::loadable;
 use super::raw;
 
 /// Target of what runs on the Cortex-A53s of the ZCU102.
@@ -59,6 +60,7 @@ pub fn mcimx7d_sabre(run: &Run<'_>) -> Result<Command> {
 /// the second one's the error output.
 pub fn zcu102_pair(run: &Run<'_>) -> Result<Command> {
     let r5 = super::build_package(run.context, PAIR_R5, ARM, false)?;
+    loadable::check(&r5)?;
     let mut qemu = run.emulator.command();
     qemu.args(["-M", "xlnx-zcu102", "-smp", ZCU102_CORES, "-m", "1G", "-display", "none", "-monitor", "none"]);
     qemu.args(["-serial", "stdio", "-serial", "file:/dev/stderr", "-no-reboot", "-kernel"]).arg(&run.elf);
@@ -68,6 +70,7 @@ pub fn zcu102_pair(run: &Run<'_>) -> Result<Command> {
 
 /// The Cortex-R5Fs of a ZCU102, whose console is the second serial port.
 pub fn zcu102_r5(run: &Run<'_>) -> Result<Command> {
+    loadable::check(&run.elf)?;
     let starter = super::build_package(run.context, STARTER, A53, false)?;
     let mut qemu = run.emulator.command();
     qemu.args(["-M", "xlnx-zcu102", "-smp", ZCU102_CORES, "-m", "1G", "-display", "none", "-monitor", "none"]);

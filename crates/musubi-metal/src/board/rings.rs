@@ -7,6 +7,7 @@
 //! cores that share a controller with others.
 
 use super::Event;
+use crate::dispatch;
 use crate::interrupt::gic::Gic;
 use crate::registers::Window;
 
@@ -21,6 +22,12 @@ pub(super) fn ring(gic: &Gic<Window>, hardware: usize) {
     let _ = gic.send(RING, 1 << hardware);
 }
 
+/// A device's interrupt was taken: what its source needs to be silent comes first.
+pub(super) fn device(number: u32) -> Event {
+    dispatch::SILENCE.call(number);
+    Event::Device(number)
+}
+
 /// Accepts this core's most urgent interrupt. That of number `alarm` is its alarm, which `take_alarm` silences if it is due.
 pub(super) fn accept(gic: &Gic<Window>, alarm: u32, take_alarm: impl Fn() -> bool) -> Option<Event> {
     for _ in 0..LOOKS_MAX {
@@ -28,7 +35,7 @@ pub(super) fn accept(gic: &Gic<Window>, alarm: u32, take_alarm: impl Fn() -> boo
         let event = match taken.number() {
             RING => Some(Event::Ring),
             number if number == alarm => take_alarm().then_some(Event::Alarm),
-            number => Some(Event::Device(number)),
+            number => Some(device(number)),
         };
         gic.complete(taken);
         if event.is_some() {

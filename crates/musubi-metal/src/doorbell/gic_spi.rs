@@ -3,22 +3,23 @@
 //!
 //! How it works: ARM IHI 0048B, 4.3.7 and 4.3.8: a set-pending bit can be written by software; the interrupt then comes as
 //! if a device had raised an edge. The ringer needs the distributor of the rung core's controller in its memory map (on
-//! ZynqMP: APU at 0xF901_0000, RPU at 0xF900_0000). A core that polls clears the pending bit itself.
+//! QEMU's ZynqMP: APU at 0xF901_0000, RPU at 0xF900_0000; on the chip nobody but the RPU reaches the latter, see
+//! [`crate::board::zynqmp_map`]). A core that polls clears the pending bit itself.
 //!
 //! What it does not do: tell ringers apart; each direction has a number of its own.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::DoorbellDevice;
-use crate::interrupt::gic::{FIRST_SHARED, Gic, Taken};
+use crate::interrupt::gic::{FIRST_SHARED, Gic};
 use crate::registers::{Registers, before_device};
 
 /// One core's end: the controller that it rings at, and the one that it is rung by.
 #[derive(Debug)]
 pub struct GicSpi<'g, R> {
     theirs: &'g Gic<R>,
-    ours: &'g Gic<R>,
-    number: u32,
+    /// The controller that rings us, and the number there; none for an end that only rings.
+    ours: Option<(&'g Gic<R>, u32)>,
     /// 1 once the handler has taken a ring. Writers: this core's handler and whoever takes on it.
     noted: AtomicU32,
 }
@@ -30,13 +31,18 @@ impl<'g, R: Registers> GicSpi<'g, R> {
         let is_shared = number >= FIRST_SHARED && ours.edge(number, true);
         is_shared.then(|| {
             ours.disable(number);
-            Self { theirs, ours, number, noted: AtomicU32::new(0) }
+            Self { theirs, ours: Some((ours, number)), noted: AtomicU32::new(0) }
         })
     }
 
-    /// The handler has taken an interrupt. Gives whether it was this bell.
-    pub fn note(&self, taken: Taken) -> bool {
-        let ours = taken.number() == self.number;
+    /// Rings shared interrupts of `theirs` and is rung by nothing: the end of a core that polls memory.
+    pub fn that_only_rings(theirs: &'g Gic<R>) -> Self {
+        Self { theirs, ours: None, noted: AtomicU32::new(0) }
+    }
+
+    /// The handler has taken an interrupt of this number. Gives whether it was this bell.
+    pub fn note(&self, number: u32) -> bool {
+        let ours = self.ours.is_some_and(|(_, own)| own == number);
         if ours {
             self.noted.store(1, Ordering::Release);
         }
@@ -52,8 +58,10 @@ impl<R: Registers> DoorbellDevice for GicSpi<'_, R> {
 
     fn take(&self) -> u32 {
         let mut rung = self.noted.swap(0, Ordering::AcqRel);
-        if self.ours.is_pending(self.number) {
-            self.ours.clear_pending(self.number);
+        if let Some((gic, number)) = self.ours
+            && gic.is_pending(number)
+        {
+            gic.clear_pending(number);
             rung = 1;
         }
         before_device();
@@ -61,11 +69,15 @@ impl<R: Registers> DoorbellDevice for GicSpi<'_, R> {
     }
 
     fn arm(&self) {
-        self.ours.enable(self.number);
+        self.ours.inspect(|(gic, number)| {
+            gic.enable(*number);
+        });
     }
 
     fn disarm(&self) {
-        self.ours.disable(self.number);
+        self.ours.inspect(|(gic, number)| {
+            gic.disable(*number);
+        });
     }
 }
 
@@ -89,7 +101,7 @@ mod tests {
     fn handled(gic: &Gic<View<'_>>, bell: &GicSpi<'_, View<'_>>) -> bool {
         let Some(taken) = gic.take() else { return false };
         gic.complete(taken);
-        bell.note(taken)
+        bell.note(taken.number())
     }
 
     #[test]
@@ -115,6 +127,16 @@ mod tests {
         assert_eq!((polls.take(), polls.take()), (1, 0));
         polls.arm();
         assert!(!handled(&rpu, &polls), "what was polled does not interrupt any more");
+    }
+
+    #[test]
+    fn an_end_that_only_rings_is_never_rung() {
+        let models = [Model::new(), Model::new()];
+        let (apu, rpu) = (opened(&models[0]), opened(&models[1]));
+        let (ringer, rung) = (GicSpi::that_only_rings(&apu), GicSpi::new(&rpu, &apu, BELL).unwrap());
+        assert!(ringer.ring(BELL) && rpu.set_pending(BELL));
+        ringer.arm();
+        assert_eq!((rung.take(), ringer.take(), ringer.note(BELL)), (1, 0, false));
     }
 
     #[test]

@@ -63,6 +63,7 @@ fn control(_: &()) {
     let interrupted = MACHINE.is_interrupted();
     let how = if interrupted { "interrupts both ways" } else { "polling, as this chip has no interrupts for it" };
     println!(Cpu, "FreeRTOS on a Cortex-R5F, {how}");
+    println!(Cpu, "clock: {}", Zcu102R5::clock_check());
     let participant = match chip::attach() {
         Ok(participant) => participant,
         Err(error) => stop(&error),

@@ -18,7 +18,7 @@ use std::thread;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::Run;
+use super::{Run, loadable};
 use crate::runner::Context;
 use archive::Archive;
 use debian::Kernel;
@@ -31,6 +31,8 @@ pub const PACKAGES_OF_EXAMPLES: &[&str] =
     &["gcc-aarch64-linux-gnu", "make", "device-tree-compiler", "gcc-arm-none-eabi"];
 /// The board's devicetree source, which includes the generated fragments.
 const BOARD: &str = "firmware/demo-zcu102/linux/board.dts";
+/// What only QEMU's model needs; its doorbells are included there.
+const EMULATOR: &str = "firmware/qemu-zcu102";
 /// Where QEMU puts the parts; firmware/qemu-zcu102/start has the first two of these addresses too.
 const KERNEL_AT: u32 = 0x0020_0000;
 const TREE_AT: u32 = 0x0700_0000;
@@ -69,6 +71,7 @@ fn launch_with(run: &Run<'_>, choose: impl FnOnce(Programs) -> Programs) -> Resu
         (fetched.join().unwrap_or_else(|_| bail!("the kernel's thread panicked")), programs)
     });
     let ((kernel, module), programs) = (kernel?, choose(programs?));
+    loadable::check(&programs.r5)?;
     let files = files(context, &directory, &kernel, &module, &programs)?;
     let tree = tree(context, &directory, &programs, &files)?;
     let mut qemu = run.emulator.command();
@@ -105,7 +108,13 @@ fn tree(context: &Context, directory: &Path, programs: &Programs, files: &Path) 
     fs::write(directory.join("initrd.dtsi"), place)?;
     let output = directory.join("board.dtb");
     let mut dtc = Command::new("dtc");
-    dtc.arg("-i").arg(directory).args(["-O", "dtb", "-o"]).arg(&output).arg(context.root.join(BOARD));
+    dtc.arg("-i")
+        .arg(directory)
+        .arg("-i")
+        .arg(context.root.join(EMULATOR))
+        .args(["-O", "dtb", "-o"])
+        .arg(&output)
+        .arg(context.root.join(BOARD));
     context.must(&mut dtc)?;
     Ok(output)
 }

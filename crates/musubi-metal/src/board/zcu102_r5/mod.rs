@@ -19,7 +19,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use super::{Board, Event, MemoryKind, Region, StartError};
+use super::{Board, Event, MemoryKind, Region, StartError, rings};
 use crate::arch::{self, armv7r};
 use crate::console::cadence;
 use crate::core_data::this_core;
@@ -148,7 +148,7 @@ fn taken(own: usize) -> Option<Event> {
                 ALARMS[own].clear();
                 is_due(own).then_some(Event::Alarm)
             }
-            number => Some(Event::Device(number)),
+            number => Some(rings::device(number)),
         };
         GIC.complete(taken);
         if event.is_some() {

@@ -12,12 +12,27 @@
 
 use super::CLOCK;
 use crate::board::StartError;
+use crate::interrupt::gic::{DISTRIBUTOR_BYTES, Gic, INTERFACE_BYTES};
 use crate::registers::{Registers, Window, before_device};
 
 /// Input of the triple timer counters.
 pub const TTC_HZ: u32 = 133_000_000;
 /// Cycles a second that a core's cycle counter counts, whatever the core.
 pub const CYCLES_HZ: u32 = 1_000_000_000;
+
+/// The bells that stand in for the inter-processor interrupts, whose triggers are wired to nothing: unused shared interrupts that the other
+/// side makes pending, as edges. Linux's, and the first Cortex-R5F's; the chip has neither (the numbers are lines of the programmable
+/// logic), and Linux could not reach the latter's controller there.
+pub const LINUX_BELL: u32 = 121;
+/// The first Cortex-R5F's.
+pub const R5_BELL: u32 = 123;
+
+// SAFETY: the distributor of the Cortex-A53s' controller lies there.
+const APU_DISTRIBUTOR: Window = unsafe { Window::new(0xF901_0000, DISTRIBUTOR_BYTES) };
+// SAFETY: an interface of that controller lies there; who only rings at it never touches it.
+const APU_INTERFACE: Window = unsafe { Window::new(0xF902_0000, INTERFACE_BYTES) };
+/// The Cortex-A53s' interrupt controller, to ring at it.
+pub static APU_GIC: Gic<Window> = Gic::new(APU_DISTRIBUTOR, APU_INTERFACE);
 
 /// Where calls for the firmware are left: on-chip memory that the Cortex-A53s look at.
 const FIRMWARE: usize = 0xFFFC_0000;
