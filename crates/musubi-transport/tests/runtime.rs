@@ -13,7 +13,7 @@ use musubi_mcapi::limits::MESSAGE_CREDIT;
 use musubi_mcapi::process::Running as Node;
 use musubi_mcapi::{EndpointId, Error, NodeId};
 use musubi_transport::LinkError;
-use musubi_transport::runtime::within::Switchboard;
+use musubi_transport::runtime::switchboard::Switchboard;
 use musubi_transport::runtime::{Deadline, DeadlineExt, Options};
 use musubi_transport::topology::Topology;
 

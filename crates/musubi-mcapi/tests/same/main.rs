@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bodies::Pair;
 use musubi_mcapi::{Node, NodeId, Options, Topology};
 use musubi_transport::runtime;
-use musubi_transport::runtime::within::Switchboard;
+use musubi_transport::runtime::switchboard::Switchboard;
 use musubi_transport::topology::Place;
 
 /// Starts node 0:1 or 0:2.

@@ -125,7 +125,7 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Node<P, B> {
     pub fn serve(&self) -> Result<(), LinkError> {
         let mut state = self.enter()?;
         state.round();
-        Self::leave(state);
+        Self::unlock(state);
         Ok(())
     }
 
@@ -134,7 +134,7 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Node<P, B> {
         if state.has_finished { Err(LinkError::Ended) } else { Ok(state) }
     }
 
-    fn leave(mut state: Guard<'_, State<P, B>>) {
+    fn unlock(mut state: Guard<'_, State<P, B>>) {
         let wakers = state.settle();
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
@@ -207,7 +207,7 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Running for Node<P,
         let mut state = self.enter()?;
         let now = &mut *state;
         let result = operation(&mut now.engine, &mut now.links);
-        Self::leave(state);
+        Self::unlock(state);
         Ok(result)
     }
 
@@ -222,7 +222,7 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Running for Node<P,
         }
         let now = &mut *state;
         let result = operation(&mut now.engine, &mut now.links);
-        Self::leave(state);
+        Self::unlock(state);
         Ok(result)
     }
 
@@ -237,7 +237,7 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Running for Node<P,
     ) -> Result<R, LinkError> {
         let mut state = self.enter()?;
         let result = self.look_until(&mut state, deadline, &mut ready);
-        Self::leave(state);
+        Self::unlock(state);
         result
     }
 

@@ -81,7 +81,7 @@ fn look<P: Protocol<Block = Block>>(
         }
         _ => {
             shared.serve(&mut state);
-            shared.leave(state);
+            shared.unlock(state);
         }
     }
     Deadline::At(now_ns() + TICK_NS)

@@ -92,7 +92,7 @@ impl<P: Protocol<Block = Block>> Node<P> {
             armed = sleep_prepared(&mut state);
         }
         state.armed_by = armed.map(|_| std::thread::current().id());
-        self.shared.leave(state);
+        self.shared.unlock(state);
         Ok(armed)
     }
 }

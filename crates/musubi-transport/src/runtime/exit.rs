@@ -37,7 +37,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         state.hub.flush_all();
         self.serve(&mut state);
         let delivered = state.hub.has_delivered();
-        self.leave(state);
+        self.unlock(state);
         delivered
     }
 }

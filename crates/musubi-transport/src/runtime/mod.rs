@@ -27,7 +27,7 @@ mod hub;
 mod shared;
 mod wait;
 
-pub mod within;
+pub mod switchboard;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -146,7 +146,7 @@ impl<P: Protocol<Block = Block>> Node<P> {
         let mut state = self.shared.enter()?;
         let state_now = &mut *state;
         let result = operation(&mut state_now.engine, &mut state_now.hub);
-        self.shared.leave(state);
+        self.shared.unlock(state);
         Ok(result)
     }
 
@@ -166,7 +166,7 @@ impl<P: Protocol<Block = Block>> Node<P> {
         }
         let state_now = &mut *state;
         let result = operation(&mut state_now.engine, &mut state_now.hub);
-        self.shared.leave(state);
+        self.shared.unlock(state);
         Ok(result)
     }
 
@@ -194,7 +194,7 @@ impl<P: Protocol<Block = Block>> Node<P> {
             if state.hub.owes_look() {
                 self.shared.glance(&mut state);
             }
-            self.shared.leave(state);
+            self.shared.unlock(state);
         } else {
             wait::in_vain(&self.shared, state, before, deadline, &mut is_ready)?;
         }
@@ -209,7 +209,7 @@ impl<P: Protocol<Block = Block>> Node<P> {
         let mut state = self.shared.lock()?;
         let state_now = &mut *state;
         let result = operation(&mut state_now.engine, &mut state_now.hub);
-        self.shared.leave_aside(state);
+        self.shared.unlock_aside(state);
         Ok(result)
     }
 
@@ -221,7 +221,7 @@ impl<P: Protocol<Block = Block>> Node<P> {
     pub fn wake_when_complete(&self, request: P::Request, waker: &Waker) -> Result<bool, LinkError> {
         let mut state = self.shared.lock()?;
         let complete = state.register(request, waker);
-        self.shared.leave_aside(state);
+        self.shared.unlock_aside(state);
         Ok(complete)
     }
 
@@ -232,7 +232,7 @@ impl<P: Protocol<Block = Block>> Node<P> {
     pub fn wake_when_changed(&self, waker: &Waker) -> Result<(), LinkError> {
         let mut state = self.shared.lock()?;
         state.register_for_change(waker);
-        self.shared.leave_aside(state);
+        self.shared.unlock_aside(state);
         Ok(())
     }
 

@@ -230,10 +230,10 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     /// wants the lock, or was sent something more urgent than what this call got, it goes first: on the same core, who
     /// carries a stream would otherwise take the lock again and again until its time slice is over.
     #[inline(always)]
-    pub fn leave(&self, mut state: MutexGuard<'_, State<P>>) {
+    pub fn unlock(&self, mut state: MutexGuard<'_, State<P>>) {
         let sent = state.hub.flush();
         if state.is_watched() {
-            return self.leave_watched(state, sent);
+            return self.unlock_watched(state, sent);
         }
         state.told = state.engine.changes();
         drop(state);
@@ -242,9 +242,9 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         }
     }
 
-    /// [`Shared::leave`] where somebody may have to be told.
+    /// [`Shared::unlock`] where somebody may have to be told.
     #[inline(never)]
-    fn leave_watched(&self, mut state: MutexGuard<'_, State<P>>, sent: bool) {
+    fn unlock_watched(&self, mut state: MutexGuard<'_, State<P>>, sent: bool) {
         let wakers = self.settle_flushed(&mut state, sent);
         let others_first = state.followers != 0 && state.taken.has_more_urgent();
         drop(state);
@@ -254,8 +254,8 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         }
     }
 
-    /// As [`Shared::leave`], for a future's task: somebody must have the links while it is suspended.
-    pub fn leave_aside(&self, mut state: MutexGuard<'_, State<P>>) {
+    /// As [`Shared::unlock`], for a future's task: somebody must have the links while it is suspended.
+    pub fn unlock_aside(&self, mut state: MutexGuard<'_, State<P>>) {
         let wakers = self.settle(&mut state);
         if state.driver == Driver::Nobody && !state.wakers.is_empty() {
             self.ring_background();
@@ -588,7 +588,7 @@ mod tests {
     use crate::NodeId;
     use crate::protocol::Silent;
     use crate::runtime::Node;
-    use crate::runtime::within::Switchboard;
+    use crate::runtime::switchboard::Switchboard;
     use crate::topology::Topology;
 
     #[test]

@@ -36,14 +36,14 @@ pub(super) fn in_vain<'n, P: Protocol<Block = Block>>(
 ) -> Result<(), LinkError> {
     let found = state.attempt_again(before, ready) || shared.first_round(&mut state, deadline, ready);
     if found || deadline == Deadline::Poll {
-        shared.leave(state);
+        shared.unlock(state);
         return if found { Ok(()) } else { Err(LinkError::Timeout) };
     }
     if state.driver == Driver::Nobody && shared.options.spin_ns != 0 {
         // What comes soon takes the short way, not through the steps of a wait. With the lock held nobody asks who leads.
         let mut seen = state.engine.changes();
         if look_awhile(shared, &mut state, &mut seen, ready) {
-            leave_links(shared, state);
+            stop_waiting(shared, state);
             return Ok(());
         }
     }
@@ -52,12 +52,12 @@ pub(super) fn in_vain<'n, P: Protocol<Block = Block>>(
 
 /// Gives the lock back after a wait.
 #[inline(always)]
-fn leave_links<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, state: Held<'n, P>) {
+fn stop_waiting<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, state: Held<'n, P>) {
     // A successor: also where we were about to become the leader and need not any more.
     if state.driver == Driver::Nobody && state.followers != 0 {
         shared.follow.notify_one();
     }
-    shared.leave(state);
+    shared.unlock(state);
 }
 
 /// Looks a few times: until `ready` is so, or there is something else to do.
@@ -94,7 +94,7 @@ fn blocked<'n, P: Protocol<Block = Block>>(
         match step {
             Step::On(on) => state = on,
             Step::End(state, result) => {
-                leave_links(shared, state);
+                stop_waiting(shared, state);
                 return result;
             }
         }

@@ -26,11 +26,11 @@ use crate::frame::{Header, Kinds};
 use crate::links::{Loss, NoBlock, Report, Sent, SharedBytes};
 use crate::topology::Network;
 
-mod handshake;
 mod hello;
 mod pool;
 mod receiving;
 mod record;
+mod resumption;
 mod sending;
 
 pub use hello::{Greeting, Hello, Identity, MAGIC, NAME_BYTES_MAX, Reason, Refusals, Step};
@@ -116,8 +116,8 @@ pub struct Session {
     /// The incarnation that we have last spoken with, unless it has gone.
     peer_incarnation: Option<u32>,
     former: [u32; FORMER_MAX],
-    successor: Option<handshake::Successor>,
-    /// Number of the session; 0 for none. What it is made of: see [`handshake`].
+    successor: Option<resumption::Successor>,
+    /// Number of the session; 0 for none. What it is made of: see [`resumption`].
     session: u64,
     /// A record has come in this session.
     touched: bool,
