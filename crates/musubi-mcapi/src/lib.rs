@@ -62,20 +62,23 @@ pub mod limits;
 mod channel;
 mod endpoint;
 mod error;
+pub mod frame;
 mod message;
+mod name;
 mod node;
 mod packet;
 #[cfg(feature = "std")]
 pub mod process;
+mod protocol;
 mod request;
 mod running;
 mod scalar;
 
 pub use endpoint::Named;
-pub use engine::EndpointId;
 pub use error::Error;
 pub use musubi_transport::NodeId;
 pub use musubi_transport::links::SharedBytes;
+pub use name::EndpointId;
 pub use node::RoundTrip;
 pub use request::Awaited;
 pub use scalar::Scalar;
@@ -94,55 +97,11 @@ pub mod over {
 }
 
 #[cfg(feature = "std")]
-mod linux {
-    use musubi_transport::runtime::Deadline;
-
-    use crate::process::Running;
-    use crate::{Awaited, Error};
-
-    /// A running node. Clones are handles of the same; it ends when all, and all that was made with them, are dropped.
-    pub type Node = crate::over::Node<Running>;
-    /// An endpoint of this node. Clones are handles of the same; it is deleted when the last handle, and any end of a
-    /// channel opened on it, is dropped.
-    pub type Endpoint = crate::over::Endpoint<Running>;
-    /// An endpoint of some node that this node has found. Dropping it gives the find back.
-    pub type Remote = crate::over::Remote<Running>;
-    /// A message that was received. Its memory goes back when it is dropped.
-    pub type Message = crate::over::Message<Running>;
-    /// A packet in hand. Dropping it gives its buffer back to the channel.
-    pub type Packet = crate::over::Packet<Running>;
-    /// The sending end of a packet channel.
-    pub type PacketSender = crate::over::PacketSender<Running>;
-    /// The receiving end of a packet channel.
-    pub type PacketReceiver = crate::over::PacketReceiver<Running>;
-    /// The sending end of a scalar channel.
-    pub type ScalarSender<T> = crate::over::ScalarSender<T, Running>;
-    /// The receiving end of a scalar channel.
-    pub type ScalarReceiver<T> = crate::over::ScalarReceiver<T, Running>;
-    /// An operation that has begun and will give a `T`.
-    pub type Request<T> = crate::over::Request<T, Running>;
-    /// An end that is being opened: complete once both sides are open and connected.
-    pub type Opening<T> = Request<T>;
-    /// A channel that is being closed: complete once both sides have closed.
-    pub type Closing = Request<()>;
-
-    /// Waits until one of several requests of one node has completed; gives its place. It is still to be taken, and fails
-    /// then if it failed.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`]; [`Error::Parameter`] if there are none or they are of several nodes; [`Error::RequestInvalid`]
-    /// if the result of one was taken before.
-    pub fn wait_any(requests: &[&dyn Awaited<Running>], deadline: Deadline) -> Result<usize, Error> {
-        crate::over::wait_any(requests, deadline)
-    }
-}
-
-#[cfg(feature = "std")]
-pub use linux::{
-    Closing, Endpoint, Message, Node, Opening, Packet, PacketReceiver, PacketSender, Remote, Request, ScalarReceiver,
-    ScalarSender, wait_any,
-};
-#[cfg(feature = "std")]
 pub use musubi_transport::runtime::{Deadline, DeadlineExt, Options};
 #[cfg(feature = "std")]
 pub use musubi_transport::topology::Topology;
+#[cfg(feature = "std")]
+pub use process::{
+    Closing, Endpoint, Message, Node, Opening, Packet, PacketReceiver, PacketSender, Remote, Request, ScalarReceiver,
+    ScalarSender, wait_any,
+};

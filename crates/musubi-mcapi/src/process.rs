@@ -3,14 +3,50 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use musubi_transport::runtime::{self, Block, Options};
+use musubi_transport::runtime::{self, Block, Deadline, Options};
 use musubi_transport::topology::Topology;
 
 use crate::engine::Engine;
-use crate::{Error, Node, NodeId};
+use crate::{Awaited, Error, NodeId};
 
 /// A running node of MCAPI in a process of Linux.
 pub type Running = runtime::Node<Engine<Block>>;
+
+/// A running node. Clones are handles of the same; it ends when all, and all that was made with them, are dropped.
+pub type Node = crate::over::Node<Running>;
+/// An endpoint of this node. Clones are handles of the same; it is deleted when the last handle, and any end of a
+/// channel opened on it, is dropped.
+pub type Endpoint = crate::over::Endpoint<Running>;
+/// An endpoint of some node that this node has found. Dropping it gives the find back.
+pub type Remote = crate::over::Remote<Running>;
+/// A message that was received. Its memory goes back when it is dropped.
+pub type Message = crate::over::Message<Running>;
+/// A packet in hand. Dropping it gives its buffer back to the channel.
+pub type Packet = crate::over::Packet<Running>;
+/// The sending end of a packet channel.
+pub type PacketSender = crate::over::PacketSender<Running>;
+/// The receiving end of a packet channel.
+pub type PacketReceiver = crate::over::PacketReceiver<Running>;
+/// The sending end of a scalar channel.
+pub type ScalarSender<T> = crate::over::ScalarSender<T, Running>;
+/// The receiving end of a scalar channel.
+pub type ScalarReceiver<T> = crate::over::ScalarReceiver<T, Running>;
+/// An operation that has begun and will give a `T`.
+pub type Request<T> = crate::over::Request<T, Running>;
+/// An end that is being opened: complete once both sides are open and connected.
+pub type Opening<T> = Request<T>;
+/// A channel that is being closed: complete once both sides have closed.
+pub type Closing = Request<()>;
+
+/// Waits until one of several requests of one node has completed; gives its place. It is still to be taken, and fails
+/// then if it failed.
+///
+/// # Errors
+/// [`Error::Timeout`]; [`Error::Parameter`] if there are none or they are of several nodes; [`Error::RequestInvalid`]
+/// if the result of one was taken before.
+pub fn wait_any(requests: &[&dyn Awaited<Running>], deadline: Deadline) -> Result<usize, Error> {
+    crate::over::wait_any(requests, deadline)
+}
 
 impl AsFd for Node {
     /// See [`Node::arm`]; only to be watched.

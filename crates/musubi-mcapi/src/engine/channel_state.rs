@@ -88,7 +88,7 @@ pub(super) struct Todo {
 
 /// The input cannot be from a peer that follows the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refused;
+pub(super) struct NotAllowed;
 
 impl ChannelState {
     /// An endpoint that is no channel's end.
@@ -196,9 +196,9 @@ impl ChannelState {
     }
 
     /// The connecting was cancelled.
-    pub(super) fn part(&mut self) -> Result<Todo, Refused> {
+    pub(super) fn part(&mut self) -> Result<Todo, NotAllowed> {
         if matches!(self.local, Local::Open | Local::Closing) {
-            return Err(Refused);
+            return Err(NotAllowed);
         }
         *self = ChannelState { local: self.local, ..ChannelState::NEW };
         Ok(Todo { parted: true, ..Todo::default() })
@@ -254,9 +254,9 @@ impl ChannelState {
     }
 
     /// The other end was opened, or its opening was taken back.
-    pub(super) fn peer_opened(&mut self, open: bool) -> Result<Todo, Refused> {
+    pub(super) fn peer_opened(&mut self, open: bool) -> Result<Todo, NotAllowed> {
         if !self.is_joined() {
-            return Err(Refused);
+            return Err(NotAllowed);
         }
         if self.peer_closed {
             return Ok(Todo::default());
@@ -267,9 +267,9 @@ impl ChannelState {
 
     /// Data came from the other end, so it is open.
     #[inline]
-    pub(super) fn peer_sent(&mut self) -> Result<Todo, Refused> {
+    pub(super) fn peer_sent(&mut self) -> Result<Todo, NotAllowed> {
         if !self.is_joined() || !self.told || self.peer_closed {
-            return Err(Refused);
+            return Err(NotAllowed);
         }
         if self.peer_open && !self.is_opening() {
             return Ok(Todo::default());
@@ -287,9 +287,9 @@ impl ChannelState {
     }
 
     /// The other end was closed. `unread`: something is queued here.
-    pub(super) fn peer_close(&mut self, unread: bool) -> Result<Todo, Refused> {
+    pub(super) fn peer_close(&mut self, unread: bool) -> Result<Todo, NotAllowed> {
         if !self.is_joined() || !self.told || self.peer_closed {
-            return Err(Refused);
+            return Err(NotAllowed);
         }
         self.peer_closed = true;
         let mut todo = Todo { peer_ended: Some(Error::ChannelInvalid), ..self.implied_open() };

@@ -29,18 +29,16 @@ mod credit;
 mod dispatch;
 mod endpoints;
 mod flow;
-pub mod frame;
+
 mod gets;
 mod inbox;
 pub mod inspect;
 mod messages;
-mod name;
 mod opening;
 mod output;
 mod packets;
 mod peers;
 mod polled;
-mod protocol;
 mod requests;
 mod scalars;
 mod steps;
@@ -48,11 +46,12 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use crate::frame;
+pub use crate::name::EndpointId;
 pub use asking::PING_BYTES_MAX;
 pub use attributes::{check_new_node_attribute, endpoint_status, endpoint_type};
 pub use inbox::{LEFT_OVER_BYTES_MAX, LEFT_OVER_COST};
 pub use messages::SEND_BUFFERS;
-pub use name::EndpointId;
 pub use packets::QUEUED_PACKET_BYTES_MAX;
 pub use peers::{OUTBOX_BYTES_MAX, OUTBOX_FRAMES_MAX, PeerCounters, QUESTIONS_MAX};
 pub use polled::{OPEN_POLLED_MS, OPEN_POLLS};

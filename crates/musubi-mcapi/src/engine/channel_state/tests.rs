@@ -203,16 +203,16 @@ fn frames_against_the_rules_change_nothing() {
     let mut never_opened = ChannelState::NEW;
     never_opened.join(RECEIVES);
     let before = never_opened;
-    assert_eq!(never_opened.peer_sent(), Err(Refused));
-    assert_eq!(never_opened.peer_close(false), Err(Refused));
+    assert_eq!(never_opened.peer_sent(), Err(NotAllowed));
+    assert_eq!(never_opened.peer_close(false), Err(NotAllowed));
     assert_eq!(never_opened, before);
     let mut idle = ChannelState::NEW;
-    assert_eq!(idle.peer_opened(true), Err(Refused));
+    assert_eq!(idle.peer_opened(true), Err(NotAllowed));
     assert!(idle.is_idle());
     let mut open = before;
     open.open(RECEIVES).unwrap();
     open.peer_opened(true).unwrap();
     let before = open;
-    assert_eq!(open.part(), Err(Refused));
+    assert_eq!(open.part(), Err(NotAllowed));
     assert_eq!(open, before);
 }

@@ -80,7 +80,7 @@ impl Field for String {
 }
 
 /// What has a record of its own.
-pub(super) trait Record: Sized {
+pub(super) trait Written: Sized {
     fn write(self, bytes: &mut Vec<u8>);
     fn read(reader: &mut Reader<'_>) -> Option<Self>;
 }
@@ -88,7 +88,7 @@ pub(super) trait Record: Sized {
 /// Gives a structure its record: its kind, and its fields in their order.
 macro_rules! record {
     ($structure:ident, $kind:expr, $($field:ident),+) => {
-        impl $crate::engine::inspect::fields::Record for $structure {
+        impl $crate::engine::inspect::fields::Written for $structure {
             fn write(self, bytes: &mut Vec<u8>) {
                 let start = bytes.len();
                 bytes.extend_from_slice(&[$kind, 0, 0, 0]);

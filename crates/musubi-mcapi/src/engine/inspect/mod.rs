@@ -20,7 +20,7 @@ use super::Engine;
 use super::peers::{ME, Peer, Standing};
 use super::table::Endpoint;
 use crate::{EndpointId, NodeId};
-use fields::{Reader, Record as _, record};
+use fields::{Reader, Written as _, record};
 use musubi_transport::links::{Block, Links};
 use musubi_transport::picture::{DoorPicture, LinkPicture, LogPicture};
 

@@ -6,9 +6,9 @@ use musubi_transport::frame::{Header, Kinds};
 use musubi_transport::links::{Block, Links, Payload, Report, Short};
 use musubi_transport::protocol::Protocol;
 
-use super::frame::{KINDS, Kind};
-use super::{Engine, RequestId};
-use crate::NodeId;
+use crate::engine::{Engine, RequestId};
+use crate::frame::{KINDS, Kind};
+use musubi_transport::NodeId;
 
 impl<B: Block> Protocol for Engine<B> {
     type Block = B;

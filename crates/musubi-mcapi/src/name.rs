@@ -4,7 +4,7 @@
 //! is the owner's place for it, not the port; the generation, 1 to 63, tells it from earlier endpoints of that slot. The
 //! highest bit is 0, so the name prints the same signed and unsigned, and 0 names nothing.
 
-use crate::NodeId;
+use musubi_transport::NodeId;
 
 const SLOT_BITS: u32 = 10;
 const GENERATION_BITS: u32 = 6;
