@@ -203,19 +203,10 @@ _musubi_invalidate:
     bx lr
     .ltorg
 
-    // Apart, as an image may have to begin with them (a Cortex-R5F, at 0).
-    .section .text.vectors, "ax"
-    .balign 32
-    .global _musubi_vectors
-_musubi_vectors:
+    .macro vectors
+    .rept 8
     ldr pc, [pc, #24]
-    ldr pc, [pc, #24]
-    ldr pc, [pc, #24]
-    ldr pc, [pc, #24]
-    ldr pc, [pc, #24]
-    ldr pc, [pc, #24]
-    ldr pc, [pc, #24]
-    ldr pc, [pc, #24]
+    .endr
     .word _start
     .word _musubi_undefined
     .word _musubi_call
@@ -224,6 +215,19 @@ _musubi_vectors:
     .word _start
     .word _musubi_irq
     .word _musubi_fiq
+    .endm
+
+    .balign 32
+    .global _musubi_vectors
+_musubi_vectors:
+    vectors
+
+    // What a Cortex-R5F's image begins with, at 0. Apart from the former, so that a kernel that writes over some of these can be taken
+    // back when the program begins anew.
+    .section .first_vectors, "ax"
+    .global _musubi_first_vectors
+_musubi_first_vectors:
+    vectors
 
     .section .text.entry, "ax"
 _musubi_irq:

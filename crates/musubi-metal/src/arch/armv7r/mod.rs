@@ -7,7 +7,8 @@
 //! How it works: the protection unit of PMSAv7 (DDI 0406C, chapter B5): of the regions that hold an address, the one with the
 //! highest number counts, so a protection is a region above the board's. Cortex-R5 has 12 or 16 regions. There is no VBAR:
 //! the vectors are copied to address 0, where a Cortex-R5 has tightly coupled memory and QEMU's model ordinary memory. An image
-//! that is linked by `musubi_r5.ld` has them there already, as it starts with them; then they are copied onto themselves.
+//! that is linked by `musubi_r5.ld` has them there already, as it starts with them; copied again, they are whole after a kernel
+//! has written over some of them and the program begins anew.
 //!
 //! What it does not do: the tightly coupled memories themselves, which a boot loader enables.
 
