@@ -4,8 +4,8 @@
 //! What you may rely on: the block is acknowledged in [`GicLevel::note`], which the handler calls before it unmasks interrupts, so a level
 //! interrupts once a ring and not again and again.
 //!
-//! How it works: a level is pending as long as its line is high (ARM IHI 0048B, 1.4.2); set as an edge instead, a second ring would be
-//! lost that comes before the first one was acknowledged, as the line does not fall. The mailbox is any [`DoorbellDevice`] that is
+//! How it works: a level is pending as long as its line is high (ARM IHI 0048B, 1.4.2), so a ring that was not acknowledged, whatever
+//! came in between, interrupts again; as an edge it would be lost until somebody looks. The mailbox is any [`DoorbellDevice`] that is
 //! taken by reading and clearing its registers.
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -128,6 +128,22 @@ mod tests {
             taken.is_some()
         });
         assert_eq!((storm.count(), r5.take()), (1, Agent::Pl0.bit()));
+    }
+
+    #[test]
+    fn a_ring_whose_handler_did_not_acknowledge_it_interrupts_again() {
+        let (block, model) = (Block::default(), Model::new());
+        let gic = opened(&model);
+        let linux = ZynqmpIpi::new(block.of(Agent::Pl0), Agent::Rpu0.bit());
+        let r5 = GicLevel::new(ZynqmpIpi::new(block.of(Agent::Rpu0), Agent::Pl0.bit()), &gic, RPU0).unwrap();
+        r5.arm();
+        assert!(linux.ring(Agent::Rpu0 as u32));
+        model.drive(RPU0 as usize, block.interrupts(Agent::Rpu0));
+        let first = gic.take().expect("rung");
+        gic.complete(first);
+        let again = gic.take().expect("the line is still high");
+        gic.complete(again);
+        assert!(r5.note(again.number()) && r5.take() == Agent::Pl0.bit());
     }
 
     #[test]
