@@ -12,6 +12,7 @@ mod handshake;
 mod host;
 mod latch;
 mod memory;
+mod nodes;
 mod participant;
 mod receiving;
 mod segment;

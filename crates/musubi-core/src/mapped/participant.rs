@@ -18,7 +18,7 @@ use crate::port::Clock;
 /// A participant that is attached. Handles of it may be cloned, shared by threads and used by handlers.
 #[derive(Debug)]
 pub struct Participant<'m, B: Host> {
-    shared: &'m Shared<'m, B>,
+    pub(super) shared: &'m Shared<'m, B>,
 }
 
 impl<'m, B: Host> Participant<'m, B> {

@@ -134,16 +134,8 @@ impl<'m, B: Host> Segment<'m, B> {
         record: &'m SegmentRecord<'m>,
         deadline: Deadline,
     ) -> Result<Self, Error> {
-        let channel = shared.plan.smems.get(usize::from(record.smem)).ok_or(Error::NotOurs)?;
-        super::waiting::wait(shared, deadline, || is_made(shared).then_some(Ok(())), |_| ())?;
-        let place = layout::segment_offset(shared.plan, record.smem).zip(layout::segment_offset(shared.plan, 0));
-        let (begin, first) = place.ok_or(Error::Plan)?;
-        if record.handle.swap(1, Ordering::AcqRel) != 0 {
-            return Err(Error::InUse);
-        }
-        shared.users.join();
-        let words = shared.memory.segment(begin - first, channel.bytes.div_ceil(4));
-        Ok(Segment { shared, record, words, bytes: channel.bytes, one_thread: PhantomData })
+        let (words, bytes) = claim(shared, record, deadline)?;
+        Ok(Segment { shared, record, words, bytes, one_thread: PhantomData })
     }
 
     /// Address of the memory, the same as long as the participant is attached.
@@ -164,6 +156,24 @@ impl<'m, B: Host> Segment<'m, B> {
         let end = u32::try_from(len).ok().and_then(|len| offset.checked_add(len));
         if end.is_some_and(|end| end <= self.bytes) { Ok(()) } else { Err(Error::TooLong) }
     }
+}
+
+/// Makes a channel's memory this participant's to use, for one handle, once the Master has made it; gives its bytes too.
+pub(super) fn claim<'m, B: Host>(
+    shared: &'m Shared<'m, B>,
+    record: &'m SegmentRecord<'m>,
+    deadline: Deadline,
+) -> Result<(OwnWords<'m>, u32), Error> {
+    let channel = shared.plan.smems.get(usize::from(record.smem)).ok_or(Error::NotOurs)?;
+    super::waiting::wait(shared, deadline, || is_made(shared).then_some(Ok(())), |_| ())?;
+    let place = layout::segment_offset(shared.plan, record.smem).zip(layout::segment_offset(shared.plan, 0));
+    let (begin, first) = place.ok_or(Error::Plan)?;
+    if record.handle.swap(1, Ordering::AcqRel) != 0 {
+        return Err(Error::InUse);
+    }
+    shared.users.join();
+    let words = shared.memory.segment(begin - first, channel.bytes.div_ceil(4));
+    Ok((words, channel.bytes))
 }
 
 /// Whether the Master has zeroed the segments since the memory was cold.

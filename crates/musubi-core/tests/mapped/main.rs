@@ -3,6 +3,7 @@
 
 mod hostile;
 mod meanwhile;
+mod nodes;
 mod restarts;
 mod smem;
 mod stalled;
