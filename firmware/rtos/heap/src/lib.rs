@@ -1,4 +1,4 @@
-//! The image's heap: a static arena.
+//! A heap for images: a static arena.
 //!
 //! What you may rely on: taking and giving back are a few steps with interrupts masked, under a lock that is held for these only;
 //! any core may give back what another took. What is used up is refused.
@@ -7,6 +7,7 @@
 //! word. A new piece is cut from the rest of the arena, which never comes back as a whole.
 //!
 //! What it does not do: serve handlers of interrupts, which could find the lock held by whom they interrupted on another core.
+#![no_std]
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -15,19 +16,19 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use musubi_metal::arch;
 
-/// Bytes of the arena.
-const ARENA_BYTES: usize = 4 << 20;
 /// Smallest piece; a power of two.
 const PIECE_MIN: usize = 16;
-/// Powers of two up to the arena's size.
-const SIZES: usize = ARENA_BYTES.ilog2() as usize + 1;
+/// Powers of two below which pieces are; no arena is larger.
+const SIZES: usize = 32;
 
 #[repr(C, align(4096))]
-struct Arena(UnsafeCell<[u8; ARENA_BYTES]>);
+struct Arena<const BYTES: usize>(UnsafeCell<[u8; BYTES]>);
 
-struct Heap {
+/// A heap of so many bytes; an image has one, as its `#[global_allocator]`.
+pub struct Heap<const BYTES: usize> {
+    /// 1 while a core is inside. Writer: who is.
     taken: AtomicBool,
-    arena: Arena,
+    arena: Arena<BYTES>,
     state: UnsafeCell<State>,
 }
 
@@ -42,16 +43,26 @@ struct State {
 }
 
 // SAFETY: state and arena are reached under the lock only, or as pieces that one owner has.
-unsafe impl Sync for Heap {}
+unsafe impl<const BYTES: usize> Sync for Heap<BYTES> {}
 
-#[global_allocator]
-static HEAP: Heap = Heap {
-    taken: AtomicBool::new(false),
-    arena: Arena(UnsafeCell::new([0; ARENA_BYTES])),
-    state: UnsafeCell::new(State { cut: 0, used: 0, peak: 0, free: [core::ptr::null_mut(); SIZES] }),
-};
+impl<const BYTES: usize> Heap<BYTES> {
+    /// With nothing in use.
+    #[allow(clippy::new_without_default, reason = "it is a static")]
+    pub const fn new() -> Self {
+        let state = State { cut: 0, used: 0, peak: 0, free: [core::ptr::null_mut(); SIZES] };
+        let arena = Arena(UnsafeCell::new([0; BYTES]));
+        Heap { taken: AtomicBool::new(false), arena, state: UnsafeCell::new(state) }
+    }
 
-impl Heap {
+    /// What is in use; from here on "at most" is counted anew.
+    pub fn report(&self) -> Report {
+        self.with(|state| {
+            let report = Report { used: state.used, peak: state.peak };
+            state.peak = state.used;
+            report
+        })
+    }
+
     fn with<R>(&self, operation: impl FnOnce(&mut State) -> R) -> R {
         let before = arch::mask();
         while self.taken.swap(true, Ordering::Acquire) {
@@ -71,7 +82,7 @@ fn piece_of(layout: Layout) -> usize {
 
 // SAFETY: a piece is handed out to one owner until it comes back; it is as large and aligned as its power of two, up to a
 // page, which is more than any layout here asks for.
-unsafe impl GlobalAlloc for Heap {
+unsafe impl<const BYTES: usize> GlobalAlloc for Heap<BYTES> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let bytes = piece_of(layout);
         self.with(|state| {
@@ -79,7 +90,7 @@ unsafe impl GlobalAlloc for Heap {
             let Some(first) = state.free.get(size).copied() else { return core::ptr::null_mut() };
             let piece = if first.is_null() {
                 let at = state.cut.next_multiple_of(bytes.min(4096));
-                if at + bytes > ARENA_BYTES {
+                if at + bytes > BYTES {
                     return first;
                 }
                 state.cut = at + bytes;
@@ -117,13 +128,4 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} KiB at most, {} KiB left behind", self.peak / 1024, self.used / 1024)
     }
-}
-
-/// What is in use; from here on "at most" is counted anew.
-pub fn report() -> Report {
-    HEAP.with(|state| {
-        let report = Report { used: state.used, peak: state.peak };
-        state.peak = state.used;
-        report
-    })
 }
