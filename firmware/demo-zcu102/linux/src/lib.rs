@@ -19,6 +19,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const RECEIVED: &str = "/run/received";
 /// Where answers are recorded.
 pub const ANSWERED: &str = "/run/answered";
+/// A byte for each echo that a node had.
+pub const ECHOED: &str = "/run/echoed";
+/// Cases that passed between the nodes: on Linux, and on the Cortex-R5F.
+pub const PASSED: &str = "/run/passed";
 /// The file that is streamed: the Remote's own program.
 pub const FILE: &str = "/bin/remote";
 

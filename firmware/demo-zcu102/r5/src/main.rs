@@ -1,4 +1,4 @@
-//! The Master of the ZCU102 demo: FreeRTOS on a Cortex-R5F beside Linux, with a real-time loop and a digester as tasks.
+//! The Master of the ZCU102 demo: FreeRTOS on a Cortex-R5F beside Linux, with a real-time loop, a digester and a node of MCAPI as tasks.
 //!
 //! What you may rely on: a fault restarts the program as a watchdog would: a new incarnation on the same memory, while
 //! Linux goes on.
@@ -10,6 +10,7 @@
 #![no_main]
 
 mod chip;
+mod node;
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -33,6 +34,7 @@ const STACK_BYTES: usize = 32 << 10;
 /// The loop is the most urgent.
 const CONTROL_PRIORITY: u32 = 5;
 const DIGEST_PRIORITY: u32 = 1;
+const NODE_PRIORITY: u32 = 2;
 /// How long after a tick a period begins, in nanoseconds: the task is awake by then.
 const AFTER_TICK_NS: u64 = 50_000;
 /// Periods between two beats.
@@ -44,6 +46,7 @@ const DIGEST_WAIT_NS: u64 = 10_000_000;
 
 static CONTROL: Task<STACK_BYTES> = Task::new();
 static DIGEST: Task<STACK_BYTES> = Task::new();
+static NODE: Task<STACK_BYTES> = Task::new();
 /// When the loop's next period begins. Writer: the loop.
 static DUE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 
@@ -78,6 +81,7 @@ fn control(_: &()) {
     // SAFETY: as above.
     let master: &'static Master = unsafe { &*master_for_ever };
     DIGEST.spawn(c"digest", DIGEST_PRIORITY, digest, master);
+    NODE.spawn(c"node", NODE_PRIORITY, node, master);
     let first_ns = last_tick_ns() + PERIOD_NS + AFTER_TICK_NS;
     let (participant, wishes) = (&master.participant, &master.wishes);
     match Control::new(participant, participant.epoch(), wishes, first_ns) {
@@ -131,6 +135,12 @@ fn digest(master: &'static Master) {
     };
     loop {
         digester.step(Wait::Until(Zcu102R5::now_ns() + DIGEST_WAIT_NS), &mut between);
+    }
+}
+
+fn node(master: &'static Master) {
+    if let Err(error) = node::serve(&master.participant) {
+        stop(&error);
     }
 }
 

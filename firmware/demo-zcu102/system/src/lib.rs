@@ -7,6 +7,8 @@
 
 pub mod control;
 pub mod digester;
+#[cfg(feature = "nodes")]
+pub mod nodes;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

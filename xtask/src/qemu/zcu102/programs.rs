@@ -26,6 +26,8 @@ pub struct Programs {
     pub greeter: PathBuf,
     /// Its Remote.
     pub remote: PathBuf,
+    /// Its node of MCAPI.
+    pub node: PathBuf,
     /// The devicetree fragment of the description.
     pub fragment: PathBuf,
 }
@@ -44,6 +46,7 @@ pub fn build(context: &Context, directory: &Path) -> Result<Programs> {
         init: executable(&linux, "init")?,
         greeter: executable(&linux, "greeter")?,
         remote: executable(&linux, "remote")?,
+        node: executable(&linux, "node")?,
         fragment: fragment(&linux)?,
     })
 }

@@ -1,5 +1,7 @@
 //! What the demo prints at its end: figures, and a line for each thing that must hold.
 
+use musubi_testsuite_nodes::CASES_WITHIN_A_LIFE;
+
 use crate::account::{self, Messages};
 use crate::lateness;
 use crate::script::Evidence;
@@ -66,6 +68,16 @@ fn checks(evidence: &Evidence) -> Vec<Check> {
             ),
         },
         parameters(evidence),
+        Check {
+            what: "MCAPI, a process is killed in the middle of its questions",
+            holds: evidence.nodes.echoed > 0,
+            detail: format!("{} echoes, all right", evidence.nodes.echoed),
+        },
+        Check {
+            what: "MCAPI, its successor: messages, packets and scalars, both ways",
+            holds: evidence.nodes.passed == [CASES_WITHIN_A_LIFE as u8; 2],
+            detail: format!("{:?} of {CASES_WITHIN_A_LIFE} cases on Linux and the Cortex-R5F", evidence.nodes.passed),
+        },
     ]
 }
 

@@ -1,5 +1,5 @@
 //! The demo itself: a Remote is killed in the middle of traffic and followed by another, which has the Master crash and
-//! goes on.
+//! goes on. Then the same of nodes of MCAPI.
 //!
 //! What you may rely on: no step waits longer than [`PATIENCE`]. The figures are read from the shared memory, where both
 //! sides count, and from the records that survive the killed process; nothing is assumed.
@@ -14,6 +14,8 @@ use musubi_core::plan::Plan;
 use musubi_linux::uio::{Device, Observer};
 use zcu102_demo::system::{self, domain, fifo};
 use zcu102_linux::{ANSWERED, Answered, Journal, RECEIVED, Received};
+
+use crate::nodes::{self, Nodes};
 
 /// Longest time that one step may take.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -45,6 +47,8 @@ pub struct Evidence {
     pub absence: (u64, u64),
     /// Blocks of the stream that the first process had sent since its last whole pass when it was killed.
     pub sent_into_pass: u64,
+    /// What came of the nodes, which ran last.
+    pub nodes: Nodes,
 }
 
 /// What an incarnation of the Master has counted.
@@ -88,6 +92,7 @@ pub fn run() -> Result<Evidence> {
     evidence.remotes = [first.1, observer.epoch(remote)].map(|epoch| count_remote(&observer, remote, epoch));
     evidence.received = Journal::read(RECEIVED)?;
     evidence.answered = Journal::read(ANSWERED)?;
+    evidence.nodes = nodes::run()?;
     Ok(evidence)
 }
 
@@ -118,9 +123,10 @@ fn first_remote(observer: &Observer, evidence: &mut Evidence) -> Result<(u32, u3
     Ok(epochs)
 }
 
-fn kill(child: &mut Child) -> Result<()> {
-    child.kill().context("killing the Remote")?;
-    child.wait().context("waiting for the killed Remote")?;
+/// Kills a process, as nothing else of it may be left.
+pub fn kill(child: &mut Child) -> Result<()> {
+    child.kill().context("killing a process")?;
+    child.wait().context("waiting for a killed process")?;
     Ok(())
 }
 
@@ -136,7 +142,11 @@ fn second_remote() -> Result<()> {
     if status.success() { Ok(()) } else { bail!("the second Remote ended: {status}") }
 }
 
-fn wait_for(what: &str, mut is_there: impl FnMut() -> Result<bool>) -> Result<()> {
+/// Waits until something is there.
+///
+/// # Errors
+/// If it does not come within [`PATIENCE`], or looking for it fails.
+pub fn wait_for(what: &str, mut is_there: impl FnMut() -> Result<bool>) -> Result<()> {
     let begin = Instant::now();
     while !is_there()? {
         if begin.elapsed() > PATIENCE {
