@@ -8,6 +8,9 @@
 //! the host against a model written from the device's manual, which its file names. The tests that all share are in
 //! `conformance`: coalesced, duplicated, spurious and lost interrupts.
 //!
+//! Images ring by [`gic_spi`] (in QEMU) and by [`zynqmp_ipi`] behind [`gic_level`] (on the chip). [`imx_mu`], [`ivshmem`], [`zynqmp_ipi`] and
+//! [`crate::hwlock::sema4`] were run against models only, as no emulator that we have models them.
+//!
 //! What it does not do: carry data (the channels do), or recover a lost interrupt by itself: who sleeps has a deadline,
 //! and the beat of a participant looks at the channels anyway.
 

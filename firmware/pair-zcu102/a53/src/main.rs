@@ -15,6 +15,8 @@ use musubi_metal::arch::psci;
 use musubi_metal::bare_host::BareHost;
 use musubi_metal::board::Board;
 use musubi_metal::board::zcu102_a53::{GIC, Zcu102A53};
+use musubi_metal::doorbell::DoorbellDevice;
+use musubi_metal::doorbell::gic_spi::GicSpi;
 use musubi_metal::{dispatch, image, println};
 use zcu102_pair::{
     A53_BELL, ANSWER, ANSWER_BYTES, BREAK_OUT, DOWN, MASTER, NUMBER_AT, R5_BELL, R5_CONTROLLER, R5_ENTRY, SLICE_NS, UP,
@@ -36,7 +38,7 @@ static RINGS: AtomicU32 = AtomicU32::new(0);
 
 /// Rings the Remote; where it has no interrupt controller, nobody.
 fn ring(_: u16) {
-    let _ = R5_CONTROLLER.set_pending(R5_BELL);
+    let _ = GicSpi::that_only_rings(&R5_CONTROLLER).ring(R5_BELL);
 }
 
 fn rung(number: u32) {
@@ -78,7 +80,9 @@ impl Seen {
 fn main() -> ! {
     dispatch::DEVICE.set(Some(rung));
     let mut seen = Seen::default();
-    let has_bell = GIC.edge(A53_BELL, true) && GIC.target(A53_BELL, GIC.own_bit()) && GIC.enable(A53_BELL);
+    let bell = GicSpi::new(&R5_CONTROLLER, &GIC, A53_BELL);
+    let has_bell = bell.is_some() && GIC.target(A53_BELL, GIC.own_bit());
+    bell.inspect(GicSpi::arm);
     seen.check(has_bell, "the Master has a doorbell");
     match attach(&BARE, MASTER) {
         Ok(master) => run(&master, &mut seen),

@@ -1,7 +1,8 @@
 //! What the Cortex-A53 and the Cortex-R5F of the pair agree on: the plan, the memory, the doorbells, what a message says.
 //!
 //! How it works: a shared interrupt that no device uses is each side's doorbell, set pending by the other side in this
-//! side's interrupt controller. Where the Cortex-R5F has none, it polls and the Master's rings reach nobody.
+//! side's interrupt controller. Where the Cortex-R5F has none, it polls and the Master's rings reach nobody. In QEMU only: on the chip a
+//! Cortex-A53 reaches neither that controller nor, by PSCI, the core (`musubi_metal::board::{zynqmp_map, rpu_start}`).
 #![no_std]
 
 use musubi_core::mapped::{Memory, Participant, Setup, StorageLine, storage_lines};

@@ -14,6 +14,8 @@ use musubi_core::mapped::Participant;
 use musubi_metal::arch::{self, armv7r};
 use musubi_metal::bare_host::BareHost;
 use musubi_metal::board::zcu102_r5::{GIC, Zcu102R5, has_interrupts};
+use musubi_metal::doorbell::DoorbellDevice;
+use musubi_metal::doorbell::gic_spi::GicSpi;
 use musubi_metal::{dispatch, image, println};
 use zcu102_pair::{
     A53_BELL, A53_CONTROLLER, ANSWER_BYTES, BREAK_OUT, DOWN, MASTER, NUMBER_AT, PLAN, R5_BELL, REMOTE, SHARED,
@@ -29,7 +31,7 @@ static RINGS: AtomicU32 = AtomicU32::new(0);
 /// Rings the Master.
 fn ring(_: u16) {
     // That controller has this interrupt.
-    let _ = A53_CONTROLLER.set_pending(A53_BELL);
+    let _ = GicSpi::that_only_rings(&A53_CONTROLLER).ring(A53_BELL);
 }
 
 fn rung(number: u32) {
@@ -44,7 +46,8 @@ fn main() -> ! {
     dispatch::DEVICE.set(Some(rung));
     if has_interrupts(0) {
         // This controller has the interrupt.
-        let _ = GIC.edge(R5_BELL, true) && GIC.target(R5_BELL, GIC.own_bit()) && GIC.enable(R5_BELL);
+        let _ = GIC.target(R5_BELL, GIC.own_bit());
+        GicSpi::new(&A53_CONTROLLER, &GIC, R5_BELL).inspect(GicSpi::arm);
     }
     let is_protected = protect();
     println!(Cpu, "r5: protected {is_protected}, interrupts {}", has_interrupts(0));
