@@ -3,13 +3,13 @@
 //!
 //! What you may rely on: bounded by reads, not by time, so a second timer that stands still costs
 //! [`LOOKS_MAX`] reads and gives nothing. An interruption between two readings (an emulator's host, a bus) spoils one sample and
-//! not the result, which is the middle of [`SAMPLES`].
+//! not the result, which is the middle of several.
 //!
 //! How it works: both counters are read one after the other, then the second one is watched until it has advanced enough, and
 //! both are read again. The measured rate is then looked up among those that the board can have ([`Known`]): a
 //! measurement has an error, a divided crystal has none.
 
-/// Samples of which the middle one counts.
+/// Samples, of which the middle one counts.
 const SAMPLES: usize = 9;
 /// Looks at the second timer in one sample.
 pub const LOOKS_MAX: u32 = 200_000;
