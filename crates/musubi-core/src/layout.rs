@@ -150,13 +150,10 @@ pub mod tx {
     pub const REFUSED: u32 = 58;
     /// Most messages that were queued, of the times when it was looked at: every 16th sample, and when no block is free.
     pub const HIGH_WATER: u32 = 59;
-    /// Blocks that the sender does not count as free. It takes returned ones back when it has no other, so this says
-    /// how far it has come round, not how many are in use.
-    pub const IN_USE: u32 = 60;
+    /// Blocks in the sender's hands.
+    pub const HELD: u32 = 60;
     /// Position of the next message.
     pub const TAIL: u32 = 61;
-    /// Blocks in the sender's hands.
-    pub const HELD: u32 = 62;
     /// Length of the part before the slots, in words.
     pub const WORDS: u32 = 64;
 }

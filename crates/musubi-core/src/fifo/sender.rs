@@ -225,7 +225,6 @@ where
     /// Takes back every block that the receiver has returned, so that [`Sender::blocks`] is exact. One pass.
     pub fn collect(&mut self) {
         self.reap::<false>(self.ring.slots());
-        self.account();
     }
 
     /// Blocks in the program's hands.
@@ -362,7 +361,7 @@ where
             return Err(Error::Throttled { retry_ns });
         }
         self.pool.send(block, self.tail.position);
-        self.own.fixed().set(tx::HELD, self.pool.held());
+        self.account();
         self.announce(block, bytes, clock);
         Ok(())
     }
@@ -464,7 +463,6 @@ where
         let abandoned = reclaimed.saturating_sub(dropped.wrapping_sub(self.dropped_seen));
         self.dropped_seen = dropped;
         self.own.fixed().set(tx::ABANDONED, self.own.fixed().get(tx::ABANDONED).wrapping_add(abandoned));
-        self.account();
         self.receiver = receiver.map(PeerEnd::new);
         self.began = false;
         self.returns = ring.cursor(0);
@@ -564,9 +562,9 @@ where
         if index < self.ring.slots() { index } else { index - self.ring.slots() }
     }
 
+    /// Says how many blocks are in the program's hands.
     #[inline(always)]
     fn account(&self) {
-        self.own.fixed().set(tx::IN_USE, self.pool.blocks() - self.pool.free());
         self.own.fixed().set(tx::HELD, self.pool.held());
     }
 
