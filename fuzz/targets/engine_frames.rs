@@ -8,8 +8,8 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use musubi_fuzz::nodes::{Peer, identity};
 use musubi_mcapi::EndpointId;
-use musubi_mcapi::engine::{ChannelHandle, ChannelKind, Engine, RequestId};
 use musubi_mcapi::engine::frame::{Header, KINDS};
+use musubi_mcapi::engine::{ChannelHandle, ChannelKind, Engine, RequestId};
 use musubi_transport::links::{Loss, Payload, Report, Short};
 
 #[derive(Arbitrary, Debug)]
