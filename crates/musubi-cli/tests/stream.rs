@@ -174,8 +174,14 @@ fn a_restarted_receiver_does_not_continue_a_stream() {
 #[test]
 fn nobody_at_the_other_side_ends_with_the_timeout() {
     let system = System::new();
-    for (command, other) in [("send", "receiver"), ("recv", "sender")] {
-        let said = text(&expect(&mut system.command(&[command, "upwards", "--timeout", "0.2"]), 1).stderr);
+    let cases: [(&[&str], &str); 4] = [
+        (&["send"], "receiver"),
+        (&["recv"], "sender"),
+        (&["send", "--raw"], "receiver"),
+        (&["recv", "--raw"], "sender"),
+    ];
+    for (command, other) in cases {
+        let said = text(&expect(&mut system.command(&[command, &["upwards", "--timeout", "0.2"]].concat()), 1).stderr);
         assert!(said.contains(&format!("no {other} of channel \"upwards\" came in time")), "{said}");
     }
 }

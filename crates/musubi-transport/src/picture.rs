@@ -1,4 +1,4 @@
-//! What links say of themselves, for tools on other nodes ([`crate::engine::inspect`]).
+//! What links say of themselves, for tools on other nodes (by the frames of `musubi-mcapi`).
 //!
 //! What you may rely on: counts only grow while the node runs. What a node of another version does not know is 0.
 

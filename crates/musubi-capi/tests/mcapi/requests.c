@@ -159,6 +159,8 @@ static void two_waiters(void)
     GIVES(17, PENDING, mcapi_msg_recv_i(b, buffer, sizeof buffer, &shared, &st));
     WANT(pthread_create(&thread, NULL, waiter, NULL) == 0);
     do {
+        /* In between nobody waits, so that the thread comes to it whatever the scheduler. */
+        sleep_ms(2);
         mcapi_wait(&shared, &size, 1, &st);
         WANT(now_ms() - begin < SOON);
     } while (st == MCAPI_TIMEOUT);

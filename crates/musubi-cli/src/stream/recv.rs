@@ -145,8 +145,11 @@ impl Receiving<'_> {
                     if sender.is_some() {
                         self.end.notify();
                     }
-                    if self.wait_for_more(sender).is_err_and(|_| sender.is_some()) {
-                        return Ok(None);
+                    match self.wait_for_more(sender) {
+                        Ok(()) => {}
+                        // Its messages are all here: that it has left ends them.
+                        Err(_) if sender.is_some() && self.end.sender() != sender => return Ok(None),
+                        Err(error) => return Err(error),
                     }
                 }
                 Err(error) => return Err(self.failed(error)),

@@ -5,7 +5,8 @@
 //! of the expected length: reading it can never raise SIGBUS, whatever its owner does.
 //!
 //! How it works: the owner maps read-write first and seals afterwards; a mapping made before keeps its rights. A seal can
-//! never be taken off again, so it is enough to look once.
+//! never be taken off again, so it is enough to look once. That all pages are there is not looked up but brought about: what
+//! the kernel counts for a file includes pages behind its end, and says nothing of those inside.
 
 use std::os::fd::AsFd;
 
@@ -38,7 +39,7 @@ pub(crate) fn new_own(name: &str, bytes: u32, present: u32) -> Result<(Descripto
 
 /// Checks and maps what another process made by [`new_own`] with the same numbers; `None` if it is something else.
 pub(crate) fn adopt(fd: &Descriptor, bytes: u32, present: u32) -> Option<Mapping> {
-    if !holds(fd, OWNER_WRITES, bytes) || !is_filled(fd, present) {
+    if !holds(fd, OWNER_WRITES, bytes) || !fill(fd, present) {
         return None;
     }
     Mapping::shared(fd.as_fd(), bytes as usize, Access::Read).ok()
@@ -58,9 +59,9 @@ pub(crate) fn is_common(fd: &Descriptor, bytes: u32) -> bool {
     holds(fd, ALL_WRITE, bytes) && fcntl_get_seals(fd).is_ok_and(writable)
 }
 
-/// Puts memory where somebody has given pages back. False if there is none left now.
+/// Puts memory where pages are missing; the first access to one that is missing could fail. False if there is none left now.
 pub(crate) fn fill(fd: &Descriptor, bytes: u32) -> bool {
-    is_filled(fd, bytes) || fallocate(fd, FallocateFlags::empty(), 0, u64::from(bytes)).is_ok()
+    fallocate(fd, FallocateFlags::empty(), 0, u64::from(bytes)).is_ok()
 }
 
 fn new_memfd(name: &str, bytes: u32, present: u32) -> Result<Descriptor, Error> {
@@ -85,11 +86,6 @@ fn holds(fd: &Descriptor, seals: SealFlags, bytes: u32) -> bool {
     }
     let sealed = fcntl_get_seals(fd).is_ok_and(|have| have.contains(seals));
     sealed && fstat(fd).is_ok_and(|stat| stat.st_size == i64::from(bytes))
-}
-
-/// Whether as many pages are there; the first access to one that is missing could fail for lack of memory.
-fn is_filled(fd: &Descriptor, bytes: u32) -> bool {
-    fstat(fd).is_ok_and(|stat| stat.st_blocks as u64 * 512 >= u64::from(bytes))
 }
 
 #[cfg(test)]
@@ -129,7 +125,25 @@ mod tests {
         let segment = new_common("musubi-test", HUGE_BYTES).unwrap();
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         fallocate(&segment, hole, 0, u64::from(HUGE_BYTES)).unwrap();
-        assert!(is_common(&segment, HUGE_BYTES) && !is_filled(&segment, HUGE_BYTES));
-        assert!(fill(&segment, HUGE_BYTES) && is_filled(&segment, HUGE_BYTES));
+        assert!(is_common(&segment, HUGE_BYTES) && bytes_present(&segment) == 0);
+        assert!(fill(&segment, HUGE_BYTES) && bytes_present(&segment) == HUGE_BYTES);
+    }
+
+    /// A hostile owner reserves pages behind the end, where nobody reads.
+    #[test]
+    fn pages_behind_the_end_do_not_count_for_those_inside() {
+        let fd = memfd_create("musubi-test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&fd, u64::from(HUGE_BYTES)).unwrap();
+        fallocate(&fd, FallocateFlags::KEEP_SIZE, u64::from(HUGE_BYTES), u64::from(HUGE_BYTES)).unwrap();
+        fcntl_add_seals(&fd, OWNER_WRITES).unwrap();
+        let fd = Descriptor::from(fd);
+        assert_eq!(bytes_present(&fd), HUGE_BYTES, "all of them behind the end");
+        assert!(adopt(&fd, HUGE_BYTES, HUGE_BYTES).is_some());
+        assert_eq!(bytes_present(&fd), 2 * HUGE_BYTES);
+    }
+
+    /// What the kernel counts, pages behind the end included.
+    fn bytes_present(fd: &Descriptor) -> u32 {
+        fstat(fd).unwrap().st_blocks as u32 * 512
     }
 }
