@@ -34,7 +34,9 @@ impl Checked {
         let log = directory().join(format!("memcheck-{instance}-{}.log", arguments.replace(' ', "-")));
         let mut command = Command::new("valgrind");
         command.args(["--error-exitcode=99", "--leak-check=full", "--show-leak-kinds=definite"]);
-        command.args(["--errors-for-leak-kinds=definite", "--fair-sched=try"]).arg(format!("--log-file={}", log.display()));
+        command
+            .args(["--errors-for-leak-kinds=definite", "--fair-sched=try"])
+            .arg(format!("--log-file={}", log.display()));
         command.arg(program).args(arguments.split_whitespace());
         command.env("MUSUBI_SYSTEM", system).env("MUSUBI_INSTANCE", instance);
         command.stdin(Stdio::null()).stdout(Stdio::null());
