@@ -285,6 +285,20 @@ fn a_remote_that_refuses_observers_is_named_and_hides_nobody() {
     }
 }
 
+#[test]
+fn a_member_that_came_by_itself_owes_no_answer_to_our_call() {
+    let instance = instance();
+    let gateway = Forged::new(&instance);
+    let control = Participant::attach(options(CONTROL, &instance)).unwrap();
+    let call = gateway.next_call();
+    let segment = control.open_segment(PARAMETERS, within(2_000)).unwrap();
+    assert!(!segment.settled(), "whether the gateway knows our ticket is not known");
+    let _link = gateway.linked();
+    eventually("the right to take the lock", || segment.settled());
+    drop(call);
+    assert_eq!(control.peers().len(), 1);
+}
+
 /// Descriptors of every wrong kind, and some of the right one.
 fn palette(forged: &Forged) -> Vec<OwnedFd> {
     let (pipe, _) = rustix::pipe::pipe().unwrap();

@@ -264,7 +264,7 @@ impl Registry {
 
     fn told(&mut self, shared: &Shared, id: u32, peer: (u16, u32), message: Message, fd: Option<Descriptor>) {
         match (message, fd) {
-            (Message::Ready, None) => self.peer_ready(shared, id, peer),
+            (Message::Ready, None) => self.peer_ready(shared, peer),
             (Message::End { fifo, direction, open, serial }, None) if is_end_of(shared, peer.0, fifo, direction) => {
                 self.end_told(shared, peer, fifo, direction, (open, serial));
             }
@@ -283,11 +283,11 @@ impl Registry {
         }
     }
 
-    fn peer_ready(&mut self, shared: &Shared, id: u32, (participant, epoch): (u16, u32)) {
-        if let Some(peer) = self.peer_mut(participant, epoch) {
-            peer.ready = true;
-        }
-        self.dial_over(shared, participant, id);
+    fn peer_ready(&mut self, shared: &Shared, (participant, epoch): (u16, u32)) {
+        let Some(peer) = self.peer_mut(participant, epoch) else { return };
+        peer.ready = true;
+        // It knows us and our tickets by now, whichever of us called: what it owes on another connection is no news.
+        self.dials.remove(&participant);
         self.refresh(shared);
     }
 
