@@ -67,6 +67,10 @@ impl Obstacles {
     /// The participant is linked now.
     pub(crate) fn forget(&mut self, participant: u16) {
         self.of.remove(&participant);
+        // A Master that came to us itself has taken its refusal back.
+        if self.of_master == Some(participant) {
+            self.of_master = None;
+        }
     }
 
     /// Whether our start is over, because the Master does not let us in.
@@ -122,5 +126,20 @@ impl Registry {
         if !is_linked && reason != Refusal::Busy && caller.may_attach(&shared.plan.domains[usize::from(domain)]) {
             self.obstacles.of.insert(participant, Obstacle::NotLetIn(reason, hash, caller.uid));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_master_that_links_after_all_forbids_nothing() {
+        let mut obstacles = Obstacles { of_master: Some(3), ..Obstacles::default() };
+        obstacles.of.insert(3, Obstacle::Refused(Refusal::Plan, 7));
+        obstacles.forget(1);
+        assert!(obstacles.forbid_start(), "another participant's link says nothing of the Master");
+        obstacles.forget(3);
+        assert!(!obstacles.forbid_start() && obstacles.of.is_empty());
     }
 }
