@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use actor::Actor;
-use actor::forged::{Flaw, Forged, knock, post, take};
+use actor::forged::{Flaw, Forged, fill_the_queue, knock, post, take};
 use musubi_core::plan::{LockKind, Plan, Smem};
 use musubi_linux::message::{Message, Refusal};
+use musubi_linux::observe::Silent;
 use musubi_linux::{Direction, Error, Observer, Options, Participant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -278,11 +279,35 @@ fn a_remote_that_refuses_observers_is_named_and_hides_nobody() {
         assert_eq!(seen, [0], "{answer:?}");
         let (silent, refused) = (observer.silent().len(), observer.refused().len());
         match answer {
-            Answer::Nothing => assert_eq!((silent, refused), (1, 0)),
-            Answer::Garbage | Answer::HangUp => assert_eq!((silent, refused), (0, 0), "{answer:?}"),
+            Answer::Nothing | Answer::HangUp => assert_eq!((silent, refused), (1, 0), "{answer:?}"),
             _ => assert_eq!((silent, refused, observer.refused()[0].participant), (0, 1, 1), "{answer:?}"),
         }
     }
+}
+
+#[test]
+fn an_observer_sees_that_a_participant_is_there_whom_too_many_call() {
+    let instance = instance();
+    let _gateway = Forged::new(&instance);
+    let _callers = fill_the_queue(&instance, 1);
+    let mut observer = Observer::new(&PLAN, Some(&instance)).unwrap();
+    observer.refresh(within(20)).unwrap();
+    assert_eq!(observer.silent(), [Silent { participant: 1, pid: 0 }]);
+}
+
+#[test]
+fn an_observer_forgets_who_has_gone() {
+    let instance = instance();
+    let gateway = Forged::new(&instance);
+    let mut observer = Observer::new(&PLAN, Some(&instance)).unwrap();
+    let departure = std::thread::spawn(move || {
+        let call = gateway.next_call();
+        take(&call);
+        drop(gateway);
+    });
+    observer.refresh(within(5_000)).unwrap();
+    departure.join().unwrap();
+    assert!(observer.silent().is_empty() && observer.refused().is_empty());
 }
 
 #[test]

@@ -7,13 +7,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use actor::Actor;
-use actor::forged::{Flaw, Forged, knock, post, take};
+use actor::forged::{Flaw, Forged, fill_the_queue, knock, post, take};
 use musubi_core::layout::tx;
 use musubi_linux::message::{Message, Party, Refusal};
-use musubi_linux::names::Names;
 use musubi_linux::{Direction, Participant};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, socketpair};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use system::*;
 
 #[test]
@@ -268,16 +267,7 @@ fn whoever_is_busy_is_called_again() {
     let instance = instance();
     let forged = Forged::new(&instance);
     // Nobody takes calls and the queue is full, as with a stopped participant that many have called.
-    let path = Names::new(PLAN.name, Some(&instance)).unwrap().participant(1);
-    let address = SocketAddrUnix::new_abstract_name(path.as_bytes()).unwrap();
-    let mut queued = Vec::new();
-    loop {
-        let caller = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK, None).unwrap();
-        match connect(&caller, &address) {
-            Ok(()) => queued.push(caller),
-            Err(errno) => break assert_eq!(errno, rustix::io::Errno::AGAIN),
-        }
-    }
+    let queued = fill_the_queue(&instance, 1);
     let control = Participant::attach(options(CONTROL, &instance)).unwrap();
     assert!(control.peers().is_empty());
     for _ in queued {

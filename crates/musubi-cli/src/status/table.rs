@@ -76,14 +76,19 @@ pub fn render(report: &Report<'_>, width: Option<usize>) -> String {
 
 fn warning(participant: &Participant<'_>) -> String {
     let name = name(&participant.place);
-    let pid = participant.pid;
+    let pid = process(participant.pid);
     if let Some(refusal) = &participant.refusal {
-        return format!("{WARNING}refused{WARNING:#}: {name}, process {pid}: {refusal}\n");
+        return format!("{WARNING}refused{WARNING:#}: {name}, {pid}: {refusal}\n");
     }
     match participant.heartbeat_age_ms {
-        Some(ms) => format!("{WARNING}stalled{WARNING:#}: {name}, process {pid}: no sign of life for {ms} ms\n"),
-        None => format!("{WARNING}silent{WARNING:#}: {name}, process {pid}: there, but does not answer\n"),
+        Some(ms) => format!("{WARNING}stalled{WARNING:#}: {name}, {pid}: no sign of life for {ms} ms\n"),
+        None => format!("{WARNING}silent{WARNING:#}: {name}, {pid}: there, but does not answer\n"),
     }
+}
+
+/// A process in words; there is none with the number 0.
+fn process(pid: i32) -> String {
+    if pid == 0 { "process not known".to_owned() } else { format!("process {pid}") }
 }
 
 fn participants(participants: &[Participant<'_>]) -> Table {

@@ -26,6 +26,9 @@ use crate::process::rendezvous::message::{Message, Party, Refusal};
 use crate::process::rendezvous::socket_names::Names;
 use crate::process::section::PeerSection;
 
+/// Why a holder is not believed that answers what no participant does.
+const NONSENSE: &str = "it answers what no participant does";
+
 /// A view of a running system.
 #[derive(Debug)]
 pub struct Observer {
@@ -47,12 +50,12 @@ pub struct Unseen {
     pub why: Error,
 }
 
-/// A slot whose holder lives but did not answer: it is stopped, or has just started.
+/// A slot whose holder is there but did not answer: it is stopped, has just started, or hangs up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silent {
     /// Global number of the participant.
     pub participant: u16,
-    /// Its process, 0 if not visible from here.
+    /// Its process, 0 if not known: it is not visible from here, or so many call it that none gets through.
     pub pid: i32,
 }
 
@@ -131,7 +134,14 @@ impl Observer {
 
     /// Asks the holder of a slot for its section; `None` if there is none that may be there.
     fn ask(&mut self, number: u16) -> Result<Option<Question>, Error> {
-        let Answer::Connected(socket, credentials) = call(&self.names.participant(number))? else { return Ok(None) };
+        let (socket, credentials) = match call(&self.names.participant(number))? {
+            Answer::Connected(socket, credentials) => (socket, credentials),
+            Answer::Absent => return Ok(None),
+            Answer::Busy => {
+                self.silent.push(Silent { participant: number, pid: 0 });
+                return Ok(None);
+            }
+        };
         if !self.is_theirs(number, &credentials) {
             let why = Error::NameForeign { name: self.names.participant(number), uid: credentials.uid };
             self.refused.push(Unseen { participant: number, pid: credentials.pid, why });
@@ -146,8 +156,10 @@ impl Observer {
         let mut connection = Connection::new(socket, Stage::Observer, credentials, now_ns());
         let message = Message::Observe { hash: self.plan.hash };
         match connection.send(Outgoing { message, fd: None }, now_ns()) {
-            // It has gone meanwhile.
-            Sent::Broken(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => return Ok(None),
+            Sent::Broken(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => {
+                self.hung_up(number, pid);
+                return Ok(None);
+            }
             Sent::Broken(errno) | Sent::Held(Some(errno)) => {
                 return Err(Error::System { action: "asking a participant", source: errno.into() });
             }
@@ -164,18 +176,25 @@ impl Observer {
                 let fits = party.participant == number && self.plan.domain_of(number) == Some(party.domain);
                 match fits.then(|| PeerSection::adopt(self.plan, &fd, party)).flatten() {
                     Some(section) => self.seen.push(Observed { section, pid, connection, pidfd }),
-                    None => self.not_believed(number, pid, Refusal::Section),
+                    None => self.not_believed(number, pid, Refusal::Section.words()),
                 }
             }
             Ok(Heard::Silence) => self.silent.push(Silent { participant: number, pid }),
-            // It has just gone, or says what no participant does.
-            Ok(Heard::Nonsense) => {}
+            Ok(Heard::HungUp) => self.hung_up(number, pid),
+            Ok(Heard::Nonsense) => self.not_believed(number, pid, NONSENSE),
             Err(why) => self.refused.push(Unseen { participant: number, pid, why }),
         }
     }
 
-    fn not_believed(&mut self, participant: u16, pid: i32, reason: Refusal) {
-        self.refused.push(Unseen { participant, pid, why: Error::NotLetIn { participant, reason: reason.words() } });
+    fn not_believed(&mut self, participant: u16, pid: i32, reason: &'static str) {
+        self.refused.push(Unseen { participant, pid, why: Error::NotLetIn { participant, reason } });
+    }
+
+    /// The holder of a slot's name has hung up on us. If the name is held no longer, it has gone.
+    fn hung_up(&mut self, participant: u16, pid: i32) {
+        if !matches!(call(&self.names.participant(participant)), Ok(Answer::Absent)) {
+            self.silent.push(Silent { participant, pid });
+        }
     }
 
     /// Whether the holder of a slot's name is a user that may be there.
@@ -196,6 +215,7 @@ impl Observer {
                 Incoming::Garbage(crate::process::rendezvous::message::Garbage::Version) => {
                     return Err(Error::VersionMismatch { participant: number });
                 }
+                Incoming::Closed => return Ok(Heard::HungUp),
                 _ => return Ok(Heard::Nonsense),
             }
         }
@@ -226,6 +246,9 @@ struct Question {
 enum Heard {
     Section(Party, Descriptor),
     Silence,
+    /// It has just gone, or does not want to talk.
+    HungUp,
+    /// What no participant says.
     Nonsense,
 }
 

@@ -13,7 +13,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketAddrUnix, SocketType, accept, bind, connect, listen, recvmsg, sendmsg, socket,
+    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect, listen, recvmsg, sendmsg, socket,
+    socket_with,
 };
 
 use crate::system::*;
@@ -24,6 +25,21 @@ pub fn knock(instance: &str, participant: u16) -> OwnedFd {
     let name = Names::new(PLAN.name, Some(instance)).unwrap().participant(participant);
     connect(&fd, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
     fd
+}
+
+/// Calls a participant that takes no calls until nobody more can; gives those who wait.
+pub fn fill_the_queue(instance: &str, participant: u16) -> Vec<OwnedFd> {
+    let name = Names::new(PLAN.name, Some(instance)).unwrap().participant(participant);
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
+    let mut queued = Vec::new();
+    loop {
+        let caller = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK, None).unwrap();
+        match connect(&caller, &address) {
+            Ok(()) => queued.push(caller),
+            Err(errno) => break assert_eq!(errno, rustix::io::Errno::AGAIN),
+        }
+    }
+    queued
 }
 
 pub fn post(socket: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> bool {
