@@ -310,6 +310,33 @@ fn an_observer_forgets_who_has_gone() {
     assert!(observer.silent().is_empty() && observer.refused().is_empty());
 }
 
+/// Memory that a member may hand on, without a page in it.
+fn hollow_memory(bytes: u64) -> OwnedFd {
+    let memory = memfd_create("hollow", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+    ftruncate(&memory, bytes).unwrap();
+    fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).unwrap();
+    memory
+}
+
+#[test]
+fn who_waits_for_shared_memory_hears_that_the_kernel_has_none() {
+    let instance = instance();
+    let mut gateway = Actor::start();
+    gateway.attach(GATEWAY, &instance);
+    let master = Forged::of(&PLAN, 0, &instance);
+    let call = knock(&instance, 1);
+    post(&call, &Message::Hello(master.party).bytes(), &[master.section(Flaw::None).as_fd()]);
+    assert!(matches!(take(&call), Some((Message::Welcome(_), _))));
+    gateway.ask(&format!("refuse-all {} {}", libc::SYS_fallocate, libc::ENOSPC));
+    let memory = hollow_memory(12_288);
+    post(&call, &Message::Segment { smem: PARAMETERS, generation: 3 }.bytes(), &[memory.as_fd()]);
+    post(&call, &Message::Ready.bytes(), &[]);
+    assert!(gateway.ask("wait 0 2000").starts_with('0'));
+    let answer = gateway.ask("segment 50");
+    assert!(answer.starts_with("error") && answer.contains("fallocate"), "{answer}");
+    assert_eq!(gateway.ask("peers"), "[0]", "it costs the memory, not the link");
+}
+
 #[test]
 fn a_member_that_came_by_itself_owes_no_answer_to_our_call() {
     let instance = instance();

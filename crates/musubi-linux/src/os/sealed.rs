@@ -39,7 +39,7 @@ pub(crate) fn new_own(name: &str, bytes: u32, present: u32) -> Result<(Descripto
 
 /// Checks and maps what another process made by [`new_own`] with the same numbers; `None` if it is something else.
 pub(crate) fn adopt(fd: &Descriptor, bytes: u32, present: u32) -> Option<Mapping> {
-    if !holds(fd, OWNER_WRITES, bytes) || !fill(fd, present) {
+    if !holds(fd, OWNER_WRITES, bytes) || fill(fd, present).is_err() {
         return None;
     }
     Mapping::shared(fd.as_fd(), bytes as usize, Access::Read).ok()
@@ -59,9 +59,9 @@ pub(crate) fn is_common(fd: &Descriptor, bytes: u32) -> bool {
     holds(fd, ALL_WRITE, bytes) && fcntl_get_seals(fd).is_ok_and(writable)
 }
 
-/// Puts memory where pages are missing; the first access to one that is missing could fail. False if there is none left now.
-pub(crate) fn fill(fd: &Descriptor, bytes: u32) -> bool {
-    fallocate(fd, FallocateFlags::empty(), 0, u64::from(bytes)).is_ok()
+/// Puts memory where pages are missing; the first access to one that is missing could fail. Fails if there is none left now.
+pub(crate) fn fill(fd: &Descriptor, bytes: u32) -> Result<(), Error> {
+    fallocate(fd, FallocateFlags::empty(), 0, u64::from(bytes)).tried("reserving shared memory (fallocate)")
 }
 
 fn new_memfd(name: &str, bytes: u32, present: u32) -> Result<Descriptor, Error> {
@@ -126,7 +126,7 @@ mod tests {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         fallocate(&segment, hole, 0, u64::from(HUGE_BYTES)).unwrap();
         assert!(is_common(&segment, HUGE_BYTES) && bytes_present(&segment) == 0);
-        assert!(fill(&segment, HUGE_BYTES) && bytes_present(&segment) == HUGE_BYTES);
+        assert!(fill(&segment, HUGE_BYTES).is_ok() && bytes_present(&segment) == HUGE_BYTES);
     }
 
     /// A hostile owner reserves pages behind the end, where nobody reads.

@@ -315,7 +315,8 @@ impl Participant {
     /// Opens an SMEM channel, waiting until the deadline for the participant that creates its memory.
     ///
     /// # Errors
-    /// [`Error::NotOurs`] if our domain is not a member; [`Error::TimedOut`]; [`Error::Left`], [`Error::Forked`].
+    /// [`Error::NotOurs`] if our domain is not a member; [`Error::TimedOut`], or what stands between us and its creator;
+    /// [`Error::System`] if the kernel gives no memory for it; [`Error::Left`], [`Error::Forked`].
     pub fn open_segment(&self, smem: u16, deadline: Deadline) -> Result<Segment, Error> {
         self.check_process()?;
         segment::open(&self.shared, smem, deadline)

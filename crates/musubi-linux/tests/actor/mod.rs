@@ -22,7 +22,7 @@ pub mod forged;
 #[path = "../refusing/mod.rs"]
 mod refusing;
 
-use refusing::refuse;
+use refusing::{refuse, refuse_all};
 
 use forged::{Flaw, Forged, knock, post};
 
@@ -180,10 +180,8 @@ impl Stage {
                 let strangers = self.participant().strangers();
                 format!("{} {}", strangers.garbage, strangers.refused)
             }
-            ["refuse", call, errno] => {
-                refuse(call.parse().unwrap(), errno.parse().unwrap());
-                "refused".to_owned()
-            }
+            ["refuse", call, errno] => refused(refuse, call, errno),
+            ["refuse-all", call, errno] => refused(refuse_all, call, errno),
             ["nap", ms] => nap(ms.parse().unwrap()).to_string(),
             ["cpu"] => processor_ms().to_string(),
             ["observe", instance] => observe(instance),
@@ -262,6 +260,11 @@ fn flood(instance: &str, count: usize) -> Vec<OwnedFd> {
     let mut sockets: Vec<OwnedFd> = (0..count).map(ask).collect();
     sockets.push(forged.name);
     sockets
+}
+
+fn refused(refuse: impl Fn(u32, u32), call: &str, errno: &str) -> String {
+    refuse(call.parse().unwrap(), errno.parse().unwrap());
+    "refused".to_owned()
 }
 
 fn limit(of: &str, value: u64) -> String {

@@ -111,12 +111,13 @@ pub(crate) fn open(shared: &Arc<Shared>, number: u16, deadline: Deadline) -> Res
             let own = shared.section.part(Part::Ticket(number));
             return Ok(Segment { shared: Arc::clone(shared), number, own, mapping, view: Arc::clone(&member.view) });
         }
+        let failure = member.failure();
         let obstacle = registry.obstacles.of_domain(shared, member.creating_domain);
         registry = match shared.wait_changed(registry, deadline) {
             Some(registry) => registry,
             None => {
                 let absent = Error::TimedOut("the participant that creates the shared memory");
-                return Err(obstacle.unwrap_or(absent));
+                return Err(failure.or(obstacle).unwrap_or(absent));
             }
         };
     }

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use musubi_core::layout::segment_bytes;
 use musubi_core::plan::{Plan, Role, Smem};
+use rustix::io::Errno;
 
+use crate::error::Error;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Kept;
 use crate::os::mapping::Mapping;
@@ -47,6 +49,8 @@ pub(crate) struct SmemMember {
     pub(crate) creating_domain: u16,
     pub(crate) memory: Option<Arc<Descriptor>>,
     pub(crate) right_to_create: Option<Kept>,
+    /// What the kernel would not do when memory was to be made or taken over; until there is some.
+    pub(crate) failure: Option<(&'static str, Errno)>,
     pub(crate) view: Arc<SegmentView>,
 }
 
@@ -65,7 +69,7 @@ impl SegmentView {
     }
 
     /// Puts new memory where the old was, if it is mapped.
-    pub(crate) fn renew(&self, memory: &Descriptor, generation: u32) -> Result<(), rustix::io::Errno> {
+    pub(crate) fn renew(&self, memory: &Descriptor, generation: u32) -> Result<(), Errno> {
         let mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mapping) = &*mapping {
             mapping.replace(memory.as_fd())?;
@@ -74,7 +78,7 @@ impl SegmentView {
         Ok(())
     }
 
-    pub(crate) fn map(&self, memory: &Descriptor, bytes: u32) -> Result<Arc<Mapping>, rustix::io::Errno> {
+    pub(crate) fn map(&self, memory: &Descriptor, bytes: u32) -> Result<Arc<Mapping>, Errno> {
         let mut mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mapping) = &*mapping {
             return Ok(Arc::clone(mapping));
@@ -96,10 +100,23 @@ impl SmemMember {
                 creating_domain: creating_domain(plan, smem)?,
                 memory: None,
                 right_to_create: None,
+                failure: None,
                 view: Arc::new(SegmentView::new()),
             })
         };
         smems.filter_map(member).collect()
+    }
+
+    /// Notes why there is no memory, for whoever waits to open the channel.
+    pub(crate) fn failed(&mut self, error: &Error) {
+        if let Error::System { action, source } = error {
+            self.failure = Some((action, source.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)));
+        }
+    }
+
+    /// Why there is no memory, if the kernel is why.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.failure.map(|(action, errno)| Error::System { action, source: errno.into() })
     }
 
     pub(crate) fn generation(&self) -> u32 {

@@ -34,8 +34,9 @@ impl Registry {
                 member.right_to_create = claim(&shared.names.segment(member.number)).ok().flatten();
             }
             let Some(bytes) = member.right_to_create.is_some().then_some(member.bytes) else { continue };
-            if let Ok(memory) = sealed::new_common("musubi-segment", bytes) {
-                self.adopt_segment(shared, index, Arc::new(memory), shared.me.epoch);
+            match sealed::new_common("musubi-segment", bytes) {
+                Ok(memory) => drop(self.adopt_segment(shared, index, Arc::new(memory), shared.me.epoch)),
+                Err(error) => member.failed(&error),
             }
         }
     }
@@ -46,6 +47,7 @@ impl Registry {
             return false;
         }
         member.memory = Some(memory);
+        member.failure = None;
         let (number, creates) = (member.number, member.creating_domain == shared.me.domain);
         if creates {
             self.offer_to_members(shared, number);
@@ -92,15 +94,20 @@ impl Registry {
     ) -> bool {
         let Some(domain) = shared.plan.domain_of(peer.0) else { return false };
         let Some(index) = self.segments.iter().position(|member| member.number == smem) else { return false };
-        let member = &self.segments[index];
+        let member = &mut self.segments[index];
         let is_member = shared.plan.smems[usize::from(smem)].domains.contains(&domain);
         if !is_member || generation == 0 || !sealed::is_common(&memory, member.bytes) {
             return false;
         }
+        if !member.prefers(shared.me.domain, domain, generation) {
+            return true;
+        }
         // Who hands it on may not be the one who made holes in it.
-        !member.prefers(shared.me.domain, domain, generation)
-            || !sealed::fill(&memory, member.bytes)
-            || self.adopt_segment(shared, index, Arc::new(memory), generation)
+        if let Err(error) = sealed::fill(&memory, member.bytes) {
+            member.failed(&error);
+            return true;
+        }
+        self.adopt_segment(shared, index, Arc::new(memory), generation)
     }
 
     /// Recomputes the ticket lines of the channels that a domain is a member of.
