@@ -158,7 +158,7 @@ fn sections_that_lie_are_refused() {
     let control = Participant::attach(options(CONTROL, &instance)).unwrap();
     let forged = Forged::new(&instance);
     use Flaw::*;
-    for flaw in [NotSealed, WritableByOthers, Short, Long, Sparse, File, Magic, Epoch, Slot, Plan] {
+    for flaw in [NotSealed, WritableByOthers, Short, Long, File, Magic, Epoch, Slot, Plan] {
         let (_socket, answer) = forged.call(flaw);
         let refused = matches!(answer, Some(Message::Refuse { reason: Refusal::Section, .. }));
         assert!(refused, "{flaw:?}: {answer:?}");
@@ -167,6 +167,22 @@ fn sections_that_lie_are_refused() {
     let (_socket, answer) = forged.call(None);
     assert!(matches!(answer, Some(Message::Welcome(_))), "{answer:?}");
     eventually("the peer", || control.peers().len() == 1);
+}
+
+#[test]
+fn a_section_with_missing_pages_has_them_before_it_is_read() {
+    let instance = instance();
+    let control = Participant::attach(options(CONTROL, &instance)).unwrap();
+    let forged = Forged::new(&instance);
+    let section = forged.section(Flaw::Sparse);
+    let bytes_present = || rustix::fs::fstat(&section).unwrap().st_blocks as u32 * 512;
+    assert!(bytes_present() < forged.party.section_bytes);
+    let socket = knock(&instance, 0);
+    post(&socket, &Message::Hello(forged.party).bytes(), &[section.as_fd()]);
+    let answer = take(&socket).map(|(message, _)| message);
+    assert!(matches!(answer, Some(Message::Welcome(_))), "{answer:?}");
+    assert!(bytes_present() >= forged.party.section_bytes, "{} bytes", bytes_present());
+    assert_eq!(control.peers().len(), 1);
 }
 
 #[test]
