@@ -273,6 +273,14 @@ impl<'m> OwnWords<'m> {
 }
 
 impl<'m> PeerWords<'m> {
+    /// The same view without a lifetime.
+    ///
+    /// # Safety
+    /// Nothing is read through it once the memory may be gone.
+    pub unsafe fn unbound(self) -> PeerWords<'static> {
+        PeerWords { base: self.base, words: self.words, memory: PhantomData }
+    }
+
     /// A view of `words` 32-bit words at `base`, which others may write at any time.
     ///
     /// # Safety

@@ -49,6 +49,16 @@ pub struct Received<'m> {
 }
 
 impl<'m> Received<'m> {
+    /// The same message without a lifetime, for a table beside the end that it came from: how C holds blocks.
+    ///
+    /// # Safety
+    /// The message goes, and nothing reaches its bytes through it any more, before the end's memory does.
+    pub unsafe fn unbound(self) -> Received<'static> {
+        // SAFETY: the caller's promise.
+        let payload = unsafe { self.payload.unbound() };
+        Received { payload, first_byte: self.first_byte, bytes: self.bytes, block: self.block, trusted: self.trusted }
+    }
+
     /// Payload bytes of the message.
     pub fn len(&self) -> u32 {
         self.bytes

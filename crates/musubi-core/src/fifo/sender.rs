@@ -45,6 +45,14 @@ impl Loan<'_> {
     pub fn block(&self) -> u32 {
         self.block
     }
+
+    /// The same loan without a lifetime, for a table beside the end that it came from: how C holds blocks.
+    ///
+    /// # Safety
+    /// The loan goes, and nothing reaches its bytes through it any more, before the end's memory does.
+    pub unsafe fn unbound(self) -> Loan<'static> {
+        Loan { memory: self.memory, bytes: self.bytes, block: self.block, lifetime: PhantomData }
+    }
 }
 
 impl Deref for Loan<'_> {

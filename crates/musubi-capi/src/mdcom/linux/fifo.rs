@@ -17,10 +17,10 @@ use musubi_core::plan::{FIFOS_MAX, FilterRule};
 use musubi_linux::sleep::Sleep;
 use musubi_linux::{ReceivingEnd, RxLinks, RxSender, SendingEnd, TxLink, TxLinks};
 
-use super::blocks::{Blocks, Held};
 use super::failure::Failure;
 use super::session::{self, Attached, lock};
 use crate::mdcom::abi::{READY_BLOCK, READY_EVENT, READY_PEER, Usage};
+use crate::mdcom::handles::{self, Handles, Held, Memory};
 use crate::mdcom::status::Status;
 
 /// The places, on a cache line each, so that threads on different channels do not meet.
@@ -36,9 +36,14 @@ pub(crate) struct Channel {
     block_bytes: u32,
     /// The filter of the description.
     filter: FilterRule,
+    number: u16,
+    /// Dropped before the end that they came from.
     blocks: Blocks,
     end: End,
 }
+
+type Blocks = Handles<Held, Vec<handles::Place<Held>>>;
+const _: () = assert!(FIFOS_MAX <= handles::CHANNELS_MAX, "a name tells every channel");
 
 #[allow(clippy::large_enum_variant, reason = "a channel is in a box as a whole")]
 enum End {
@@ -91,8 +96,10 @@ fn open_first(ch: u16) -> Result<Box<Channel>, Failure> {
             domain if domain == fifo.to => End::Receiving(participant.open_receiving(ch)?),
             _ => return Err(Status::Channel.into()),
         };
-        let blocks = Blocks::new(ch, fifo.blocks);
-        Ok(Box::new(Channel { serial: *serial, block_bytes: fifo.block_bytes, filter: fifo.filter, blocks, end }))
+        // More can be held only of senders that have gone; only for these the table grows.
+        let blocks = Blocks::with_room(fifo.blocks);
+        let (block_bytes, filter) = (fifo.block_bytes, fifo.filter);
+        Ok(Box::new(Channel { serial: *serial, block_bytes, filter, number: ch, blocks, end }))
     })
 }
 
@@ -253,23 +260,34 @@ impl Channel {
 
     /// A block, or [`Status::NoBlock`]; a loss is told when there is none.
     fn allocate(&mut self) -> Result<u64, Failure> {
-        let end = self.sending()?;
-        let block = match end.allocate_block() {
-            Err(Error::NoBlock) if end.take_loss() => return Err(Error::PeerGone.into()),
-            other => other?,
-        };
-        let address = end.block_address(block).ok_or(Status::Internal)?;
-        self.blocks.put(Held { tag: 0, block, bytes: self.block_bytes, address }).map_err(|_| Status::Internal.into())
+        let loan = self.sending()?.allocate(Deadline::Poll)?;
+        // SAFETY: it stays in `blocks`, which is dropped before the end, and a channel is dropped only when no call is in it.
+        let loan = unsafe { loan.unbound() };
+        self.hold(Held::Loan(loan))
+    }
+
+    /// Puts a block into the program's hands; gives its name.
+    #[inline]
+    fn hold(&mut self, held: Held) -> Result<u64, Failure> {
+        self.blocks.put_growing(self.number, held).map_err(|held| {
+            self.give_back(held);
+            Status::Internal.into()
+        })
+    }
+
+    fn give_back(&self, held: Held) {
+        // It came from this very end, so it cannot be refused.
+        match (&self.end, held) {
+            (End::Sending(end), Held::Loan(loan)) => drop(end.free(loan)),
+            (End::Receiving(end), Held::Received(received)) => drop(end.free(received)),
+            _ => {}
+        }
     }
 
     /// Gives a block back at either side.
     pub(crate) fn free(&mut self, name: u64) -> Result<(), Failure> {
-        let held = self.held(name)?;
-        match &self.end {
-            End::Sending(end) => end.free_block(held.block)?,
-            End::Receiving(end) => end.free_block(held.tag, held.block)?,
-        }
-        self.blocks.take(name);
+        let held = self.blocks.take(self.number, name).ok_or(Status::Block)?;
+        self.give_back(held);
         if let End::Sending(end) = &self.end {
             // A thread of this process may wait for just this block; the receiver does not tell it.
             end.wake_sleepers();
@@ -277,35 +295,31 @@ impl Channel {
         Ok(())
     }
 
-    /// The block of this name.
+    /// Where the block of this name is.
     #[inline]
-    pub(crate) fn held(&self, name: u64) -> Result<Held, Failure> {
-        self.blocks.get(name).ok_or_else(|| Status::Block.into())
+    pub(crate) fn held(&mut self, name: u64) -> Result<Memory, Failure> {
+        Ok(self.blocks.get(self.number, name).ok_or(Status::Block)?.memory())
     }
 
     /// Sends a block with this many bytes; `None`: all of it.
     pub(crate) fn enqueue(&mut self, name: u64, bytes: Option<usize>) -> Result<(), Failure> {
-        let end = self.sending()?;
-        let held = self.held(name)?;
-        let bytes = bytes.map_or(Ok(held.bytes), |bytes| u32::try_from(bytes).map_err(|_| Error::TooLong))?;
-        end.enqueue_block(held.block, bytes)?;
-        self.blocks.take(name);
-        Ok(())
+        let End::Sending(end) = &self.end else { return Err(Status::Side.into()) };
+        // What is more than a u32 counts is more than any block has.
+        let bytes = bytes.map_or(self.block_bytes, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+        let sent = self.blocks.take_if(self.number, name, |held| match held {
+            Held::Loan(loan) => end.enqueue(loan, bytes).map_err(|(error, loan)| (error, Held::Loan(loan))),
+            Held::Received(_) => Err((Error::NotHeld, held)),
+        });
+        Ok(sent.ok_or(Status::Block)??)
     }
 
     /// The next message's block and bytes.
     pub(crate) fn dequeue(&mut self) -> Result<(u64, u32), Failure> {
-        let end = self.receiving()?;
-        let (tag, block, bytes) = end.dequeue_block()?;
-        let address = end.block_address(tag, block).ok_or(Status::Internal)?.cast_mut();
-        let put = self.blocks.put(Held { tag, block, bytes, address });
-        match put {
-            Ok(name) => Ok((name, bytes)),
-            Err(held) => {
-                self.receiving()?.free_block(held.tag, held.block)?;
-                Err(Status::Internal.into())
-            }
-        }
+        let received = self.receiving()?.dequeue()?;
+        // SAFETY: as in `allocate`; the end keeps a sender's memory while a block of it is held.
+        let received = unsafe { received.unbound() };
+        let bytes = received.len();
+        Ok((self.hold(Held::Received(received))?, bytes))
     }
 
     pub(crate) fn notify(&mut self) {
@@ -332,19 +346,16 @@ impl Channel {
 
     /// `mdcom_fifoch_init`.
     pub(crate) fn reset(&mut self) {
-        let held = self.blocks.take_all();
+        let mut from = 0;
+        while let Some(held) = self.blocks.take_next(self.number, &mut from) {
+            self.give_back(held);
+        }
         match &self.end {
             End::Sending(end) => {
                 end.set_filter(self.filter);
                 end.reset();
             }
-            End::Receiving(end) => {
-                // Blocks of senders that are gone too, which the end's own reset does not look for.
-                for held in held {
-                    let _ = end.free_block(held.tag, held.block);
-                }
-                end.reset();
-            }
+            End::Receiving(end) => end.reset(),
         }
         self.wake_waiting();
     }

@@ -5,7 +5,6 @@
 //! How it works: [`session`] has the attachment; [`fifo`] and [`smem`] open a channel at its first use; [`failure`] keeps
 //! each thread's last one.
 
-mod blocks;
 pub(crate) mod failure;
 pub(crate) mod fifo;
 pub(crate) mod session;

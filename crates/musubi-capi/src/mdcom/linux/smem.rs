@@ -17,6 +17,7 @@ use musubi_linux::{Deadline, DeadlineExt, SharedEnd};
 
 use super::failure::Failure;
 use super::session::{self, Attached, deadline, lock};
+use crate::mdcom::handles::Memory;
 use crate::mdcom::status::Status;
 
 /// How long the first use of a channel waits for its memory, in nanoseconds.
@@ -42,16 +43,6 @@ struct Desk {
     thread: Option<u64>,
     holds: bool,
 }
-
-/// Where the memory of a channel is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
-    pub(crate) address: *mut u8,
-    pub(crate) bytes: u32,
-}
-
-// SAFETY: the address is a number here; who uses it answers for that.
-unsafe impl Send for Memory {}
 
 impl Place {
     const fn new() -> Place {

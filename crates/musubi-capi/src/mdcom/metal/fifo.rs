@@ -16,10 +16,15 @@ use musubi_core::plan::FilterRule;
 
 use super::entered::Entered;
 use super::failure::Failure;
-use super::held::{Held, Table};
-use super::{CHANNELS_MAX, Inside, session};
+use super::{CHANNELS_MAX, HELD_MAX, Inside, session};
 use crate::mdcom::abi::Usage;
+use crate::mdcom::handles::{self, Handles, Held, Memory, Place};
 use crate::mdcom::status::Status;
+
+type Table = Handles<Held, [Place<Held>; HELD_MAX]>;
+const NO_BLOCKS: Table = Handles::new([const { Place::NEW }; HELD_MAX]);
+const _: () = assert!(CHANNELS_MAX <= handles::CHANNELS_MAX, "a name tells every channel");
+const _: () = assert!(HELD_MAX <= handles::PLACES_MAX, "and every place");
 
 /// What the channels share. Used inside the monitor only.
 struct Desk {
@@ -31,8 +36,7 @@ struct Desk {
 // SAFETY: used inside the monitor only, so by one task at a time.
 unsafe impl Sync for Desk {}
 
-static DESK: Desk =
-    Desk { held: UnsafeCell::new(Table::new()), waited_for: [const { Cell::new(false) }; CHANNELS_MAX] };
+static DESK: Desk = Desk { held: UnsafeCell::new(NO_BLOCKS), waited_for: [const { Cell::new(false) }; CHANNELS_MAX] };
 
 /// Calls `by` with the table of blocks. It must not rest.
 fn table<R>(_: Inside<'_>, by: impl FnOnce(&mut Table) -> R) -> R {
@@ -55,13 +59,6 @@ pub(crate) struct Channel<'m> {
 enum End {
     Sending(&'static dyn SendingEnd),
     Receiving(&'static dyn ReceivingEnd),
-}
-
-/// Where a block is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
-    pub(crate) address: *mut u8,
-    pub(crate) bytes: u32,
 }
 
 /// Calls `by` with the channel, which is opened if it is not.
@@ -126,7 +123,7 @@ fn until<R>(
 
 /// Forgets every block: their memory is about to be given up with the attachment.
 pub(super) fn forget_all(node: Entered<'_>) {
-    table(node.inside(), |table| *table = Table::new());
+    table(node.inside(), |table| *table = NO_BLOCKS);
 }
 
 impl Channel<'_> {
@@ -200,23 +197,22 @@ impl Channel<'_> {
 
     /// Where the block of this name is.
     pub(crate) fn held(&self, name: u64) -> Result<Memory, Failure> {
-        let memory = table(self.inside, |table| table.memory(self.number, name));
-        let (address, bytes) = memory.ok_or(Status::Block)?;
-        Ok(Memory { address, bytes })
+        let memory = table(self.inside, |table| table.get(self.number, name).map(Held::memory));
+        memory.ok_or_else(|| Status::Block.into())
     }
 
     /// Sends a block with this many bytes; `None`: all of it.
     pub(crate) fn enqueue(&self, name: u64, bytes: Option<usize>) -> Result<(), Failure> {
         let end = self.sending()?;
-        let memory = self.held(name)?;
-        let bytes = bytes.map_or(Ok(memory.bytes), |bytes| u32::try_from(bytes).map_err(|_| Error::TooLong))?;
-        match table(self.inside, |table| table.take(self.number, name)) {
-            Some(Held::Loan(loan)) => end.enqueue(loan, bytes).map_err(|(error, loan)| {
-                table(self.inside, |table| table.put_back(name, Held::Loan(loan)));
-                error.into()
-            }),
-            _ => Err(Status::Internal.into()),
-        }
+        // What is more than a u32 counts is more than any block has.
+        let bytes = bytes.map_or(self.block_bytes, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+        let send = |held| match held {
+            Held::Loan(loan) => end.enqueue(loan, bytes).map_err(|(error, loan)| (error, Held::Loan(loan))),
+            Held::Received(_) => Err((Error::NotHeld, held)),
+        };
+        // An end never rests while it enqueues.
+        let sent = table(self.inside, |table| table.take_if(self.number, name, send));
+        Ok(sent.ok_or(Status::Block)??)
     }
 
     /// The next message's block and bytes.
@@ -248,7 +244,8 @@ impl Channel<'_> {
 
     /// `mdcom_fifoch_init`.
     pub(crate) fn reset(&self) {
-        while let Some(held) = table(self.inside, |table| table.take_any(self.number)) {
+        let mut from = 0;
+        while let Some(held) = table(self.inside, |table| table.take_next(self.number, &mut from)) {
             self.give_back(held);
         }
         match self.end {

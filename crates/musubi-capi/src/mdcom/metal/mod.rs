@@ -14,7 +14,6 @@ mod ends;
 mod entered;
 pub(crate) mod failure;
 pub(crate) mod fifo;
-mod held;
 pub(crate) mod session;
 pub(crate) mod smem;
 mod system;

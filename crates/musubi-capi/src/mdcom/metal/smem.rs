@@ -11,8 +11,8 @@ use musubi_core::channel::Deadline;
 
 use super::entered::Entered;
 use super::failure::Failure;
-use super::fifo::Memory;
 use super::{Addressed, SEGMENTS_MAX, session};
+use crate::mdcom::handles::Memory;
 use crate::mdcom::status::Status;
 
 /// Who has a channel's lock. Used inside the monitor only.
