@@ -22,8 +22,6 @@ impl Entry {
 const NONE: u16 = u16::MAX;
 const FREE: u32 = u32::MAX;
 const HELD: u32 = u32::MAX - 1;
-/// Held as a [`super::Loan`], which only the loan itself gives back.
-const LENT: u32 = u32::MAX - 2;
 
 /// The account of all blocks of a channel.
 #[derive(Debug)]
@@ -74,23 +72,7 @@ impl<S: AsMut<[Entry]> + AsRef<[Entry]>> Pool<S> {
         Some(u32::from(block))
     }
 
-    /// A block that was just taken goes out as a loan.
-    #[inline(always)]
-    pub fn lend(&mut self, block: u32) {
-        self.entry_mut(block as u16).state = LENT;
-    }
-
-    /// A loan comes back and counts as held by number. Gives whether it was out.
-    #[inline(always)]
-    pub fn take_loan(&mut self, block: u32) -> bool {
-        let lent = self.entries.as_ref().get(block as usize).is_some_and(|e| e.state == LENT);
-        if lent {
-            self.entry_mut(block as u16).state = HELD;
-        }
-        lent
-    }
-
-    /// Whether the program holds this block by number.
+    /// Whether the program holds this block.
     #[inline(always)]
     pub fn is_held(&self, block: u32) -> bool {
         self.entries.as_ref().get(block as usize).is_some_and(|e| e.state == HELD)
@@ -119,7 +101,7 @@ impl<S: AsMut<[Entry]> + AsRef<[Entry]>> Pool<S> {
 
     /// A sent block comes back. Gives whether it was out.
     pub fn returned(&mut self, block: u32) -> bool {
-        let out = self.entries.as_ref().get(block as usize).is_some_and(|e| e.state < LENT);
+        let out = self.entries.as_ref().get(block as usize).is_some_and(|e| e.state < HELD);
         if out {
             self.release(block as u16);
         }
@@ -131,19 +113,10 @@ impl<S: AsMut<[Entry]> + AsRef<[Entry]>> Pool<S> {
         let mut count = 0;
         for block in 0..self.blocks() as u16 {
             let state = self.entry(u32::from(block)).state;
-            if state < LENT && is_gone(state) {
+            if state < HELD && is_gone(state) {
                 self.release(block);
                 count += 1;
             }
-        }
-        count
-    }
-
-    /// Takes back every block that the program holds by number; gives how many. Loans stay out.
-    pub fn recall(&mut self) -> u32 {
-        let mut count = 0;
-        for block in 0..self.blocks() {
-            count += u32::from(self.put_back(block));
         }
         count
     }

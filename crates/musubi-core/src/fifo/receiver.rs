@@ -444,7 +444,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
 
     #[cold]
     fn pass_over(&mut self, void: &Received<'m>, doorbell: &impl Doorbell) {
-        let _ = self.free_block(void.block, doorbell);
+        self.give_back(void.block, doorbell);
     }
 
     #[inline(always)]
@@ -523,18 +523,26 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     #[inline]
     pub fn free<'r>(&mut self, received: Received<'r>, doorbell: &impl Doorbell) -> Result<(), Received<'r>> {
         let ours = core::ptr::eq(received.payload.address(0), self.tx.all().address(0));
-        if ours && self.free_block(received.block, doorbell).is_ok() { Ok(()) } else { Err(received) }
+        if !ours || !self.is_held(received.block) {
+            return Err(received);
+        }
+        self.give_back(received.block, doorbell);
+        Ok(())
     }
 
-    /// [`Receiver::free`] by number.
-    ///
-    /// # Errors
-    /// [`Error::NotHeld`]; nothing was changed.
-    #[inline]
-    pub fn free_block(&mut self, block: u32, doorbell: &impl Doorbell) -> Result<(), Error> {
-        if !self.is_held(block) {
-            return Err(Error::NotHeld);
+    /// Gives every block back that the program holds, without a look at what is queued. Gives how many there were.
+    pub fn give_back_all(&mut self, doorbell: &impl Doorbell) -> u32 {
+        let before = self.held_count;
+        for block in 0..self.ring.slots() {
+            if self.is_held(block) {
+                self.give_back(block, doorbell);
+            }
         }
+        before
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, block: u32, doorbell: &impl Doorbell) {
         self.mark_held(block, false);
         if self.stage == Stage::Open {
             let entry = self.returns.return_entry(block);
@@ -542,7 +550,6 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
             self.returns = self.returns.next(self.ring);
             self.ring_if_waiting(doorbell);
         }
-        Ok(())
     }
 
     /// Tells the sender (seed 000, figure 4: the receiver notifies that it is done).
@@ -563,10 +570,7 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
     /// Re-initialises the channel from this end (`mdcom_fifo_init`): what is held and queued goes back unread. Gives
     /// how many blocks went back.
     pub fn reset(&mut self, clock: &impl Clock, doorbell: &impl Doorbell) -> u32 {
-        let mut count = 0;
-        for block in 0..self.ring.slots() {
-            count += u32::from(self.free_block(block, doorbell).is_ok());
-        }
+        let mut count = self.give_back_all(doorbell);
         for _ in 0..self.ring.slots() {
             match self.dequeue(clock, doorbell) {
                 Ok(received) => count += u32::from(self.free(received, doorbell).is_ok()),
@@ -575,11 +579,6 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
             }
         }
         count
-    }
-
-    /// Address and length of a held block's payload by number, for an interface that hands out numbers.
-    pub fn block_address(&self, block: u32) -> Option<*const u8> {
-        self.is_held(block).then(|| self.tx.all().bytes_at(self.shape.payload(block), self.shape.block_bytes))
     }
 
     fn record_latency(&mut self, latency_ns: u32) {

@@ -261,17 +261,6 @@ where
     /// [`Error::NoBlock`] if all are held or sent and none has come back.
     #[inline(always)]
     pub fn allocate(&mut self) -> Result<Loan<'m>, Error> {
-        let block = self.allocate_block()?;
-        let bytes = self.shape.block_bytes;
-        let memory = self.own.all().bytes_at(self.shape.payload(block), bytes);
-        let memory = NonNull::new(memory).ok_or(Error::Plan)?;
-        self.pool.lend(block);
-        Ok(Loan { memory, bytes, block, lifetime: PhantomData })
-    }
-
-    /// [`Sender::allocate`] by number, for an interface that hands out numbers; see [`Sender::block_address`].
-    #[inline(always)]
-    pub fn allocate_block(&mut self) -> Result<u32, Error> {
         if self.pool.free() == 0 {
             self.prepare_reap();
         }
@@ -282,7 +271,10 @@ where
         };
         self.account();
         self.bring_near(block);
-        Ok(block)
+        let bytes = self.shape.block_bytes;
+        let memory = self.own.all().bytes_at(self.shape.payload(block), bytes);
+        let memory = NonNull::new(memory).ok_or(Error::Plan)?;
+        Ok(Loan { memory, bytes, block, lifetime: PhantomData })
     }
 
     /// Asks for the lines that will be written; where several blocks are free, those of one some messages ahead too, so
@@ -309,27 +301,13 @@ where
         }
     }
 
-    /// Address of a held block's memory; `None` if the program does not hold it.
-    #[inline(always)]
-    pub fn block_address(&self, block: u32) -> Option<*mut u8> {
-        self.pool.is_held(block).then(|| self.own.all().bytes_at(self.shape.payload(block), self.shape.block_bytes))
-    }
-
     /// Gives a block back unsent.
     ///
     /// # Errors
     /// The loan itself, if it is not of this end.
     pub fn free<'l>(&mut self, loan: Loan<'l>) -> Result<(), Loan<'l>> {
-        if self.take_loan(&loan) && self.free_block(loan.block).is_ok() { Ok(()) } else { Err(loan) }
-    }
-
-    /// [`Sender::free`] by number.
-    ///
-    /// # Errors
-    /// [`Error::NotHeld`]; nothing was changed.
-    pub fn free_block(&mut self, block: u32) -> Result<(), Error> {
-        if !self.pool.put_back(block) {
-            return Err(Error::NotHeld);
+        if !self.is_lender(&loan) || !self.pool.put_back(loan.block) {
+            return Err(loan);
         }
         self.account();
         Ok(())
@@ -341,36 +319,21 @@ where
     /// With the loan: [`Error::TooLong`], [`Error::Throttled`], or [`Error::NotHeld`] if it is not of this end.
     #[inline(always)]
     pub fn enqueue<'l>(&mut self, loan: Loan<'l>, bytes: u32, clock: &impl Clock) -> Result<(), (Error, Loan<'l>)> {
-        if !self.take_loan(&loan) {
+        if !self.is_lender(&loan) {
             return Err((Error::NotHeld, loan));
         }
-        self.enqueue_block(loan.block, bytes, clock).map_err(|error| {
-            self.pool.lend(loan.block);
-            (error, loan)
-        })
-    }
-
-    /// [`Sender::enqueue`] by number.
-    ///
-    /// # Errors
-    /// As there; nothing was changed.
-    #[inline(always)]
-    pub fn enqueue_block(&mut self, block: u32, bytes: u32, clock: &impl Clock) -> Result<(), Error> {
         if bytes > self.shape.block_bytes {
-            return Err(Error::TooLong);
-        }
-        if !self.pool.is_held(block) {
-            return Err(Error::NotHeld);
+            return Err((Error::TooLong, loan));
         }
         if !self.regulator.is_none()
             && let Err(retry_ns) = self.regulator.admit(clock.now_ns(), bytes)
         {
             self.own.fixed().count_one(tx::THROTTLED);
-            return Err(Error::Throttled { retry_ns });
+            return Err((Error::Throttled { retry_ns }, loan));
         }
-        self.pool.send(block, self.tail.position);
+        self.pool.send(loan.block, self.tail.position);
         self.account();
-        self.announce(block, bytes, clock);
+        self.announce(loan.block, bytes, clock);
         Ok(())
     }
 
@@ -448,16 +411,13 @@ where
         }
     }
 
-    /// Re-initialises the channel from this end (`mdcom_fifo_init`): blocks held by number return to the pool (loans
-    /// stay valid), queued messages
-    /// are void and come back as the receiver passes them. Gives how many blocks the program had held.
-    pub fn reset(&mut self, doorbell: &impl Doorbell) -> u32 {
-        let held = self.pool.recall();
+    /// Re-initialises the channel from this end (`mdcom_fifo_init`): queued messages are void and come back as the
+    /// receiver passes them. Loans stay valid.
+    pub fn reset(&mut self, doorbell: &impl Doorbell) {
         self.own.fixed().set(tx::SKIP, self.tail.position + 1);
         self.unflagged = None;
         self.raise(doorbell);
         self.account();
-        held
     }
 
     /// The receiver has changed: the former one is gone, and `receiver` (if any) begins at `start`. Blocks that were
@@ -583,11 +543,12 @@ where
         }
     }
 
+    /// Whether the loan came from this end and is still out.
     #[inline(always)]
-    fn take_loan(&mut self, loan: &Loan<'_>) -> bool {
+    fn is_lender(&self, loan: &Loan<'_>) -> bool {
         loan.block < self.ring.slots()
             && core::ptr::eq(self.own.all().address(self.shape.payload(loan.block)), loan.memory.as_ptr())
-            && self.pool.take_loan(loan.block)
+            && self.pool.is_held(loan.block)
     }
 
     /// The send time for every [`Fifo::sample_every`]-th message, else 0.

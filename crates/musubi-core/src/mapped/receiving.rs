@@ -452,7 +452,7 @@ impl<B: Host> ReceivingEndTrait for ReceivingEnd<'_, B> {
 
     fn reset(&self) {
         let mut state = self.state();
-        let (front, blocks) = (state.front, state.channel.blocks);
+        let front = state.front;
         for (index, incarnation) in state.incarnations.iter_mut().enumerate() {
             let Some(incarnation) = incarnation else { continue };
             let bell = self.shared.doorbell(incarnation.participant);
@@ -460,7 +460,7 @@ impl<B: Host> ReceivingEndTrait for ReceivingEnd<'_, B> {
                 incarnation.core.reset(self.shared, &bell);
             } else {
                 // What was left is not dequeued: its bank may be another's, and the position reached is the front's.
-                (0..blocks).for_each(|block| _ = incarnation.core.free_block(block, &bell));
+                incarnation.core.give_back_all(&bell);
             }
         }
         (0..INCARNATIONS).filter(|&index| front != Some(index)).for_each(|index| state.give_up(index, self.shared));

@@ -108,24 +108,43 @@ fn misuse_changes_nothing() {
     let memory = Memory::new(&fifo);
     let (mut sender, mut receiver) = memory.pair(&fifo);
     let bell = CountingBell::default();
-    assert_eq!(sender.free_block(0), Err(Error::NotHeld));
-    assert_eq!(sender.free_block(1_000_000), Err(Error::NotHeld));
-    assert_eq!(sender.enqueue_block(1, 4, &NoClock), Err(Error::NotHeld));
-    let block = sender.allocate_block().unwrap();
-    assert_eq!(sender.enqueue_block(block, 17, &NoClock), Err(Error::TooLong));
-    sender.enqueue_block(block, 16, &NoClock).unwrap();
-    assert_eq!(sender.enqueue_block(block, 16, &NoClock), Err(Error::NotHeld));
-    assert_eq!(receiver.free_block(block, &bell), Err(Error::NotHeld));
-    let received = receiver.dequeue(&NoClock, &bell).unwrap();
-    receiver.free_block(received.block(), &bell).unwrap();
-    assert_eq!(receiver.free_block(received.block(), &bell), Err(Error::NotHeld));
-    assert_eq!(receiver.dequeue(&NoClock, &bell).unwrap_err(), Error::Empty);
+    let loan = sender.allocate().unwrap();
+    let (error, loan) = sender.enqueue(loan, 17, &NoClock).unwrap_err();
+    assert_eq!(error, Error::TooLong);
+    sender.enqueue(loan, 16, &NoClock).unwrap();
     let other_memory = Memory::new(&fifo);
-    let (mut other, _) = other_memory.pair(&fifo);
+    let (mut other, mut other_receiver) = other_memory.pair(&fifo);
+    send(&mut other, 7).unwrap();
+    let received = other_receiver.dequeue(&NoClock, &bell).unwrap();
+    let received = receiver.free(received, &bell).unwrap_err();
+    other_receiver.free(received, &bell).unwrap();
+    assert_eq!(bell.0.get(), 0);
+    let received = receiver.dequeue(&NoClock, &bell).unwrap();
+    receiver.free(received, &bell).unwrap();
+    assert_eq!(receiver.dequeue(&NoClock, &bell).unwrap_err(), Error::Empty);
     let foreign = other.allocate().unwrap();
     let (error, foreign) = sender.enqueue(foreign, 1, &NoClock).unwrap_err();
     assert_eq!(error, Error::NotHeld);
+    let foreign = sender.free(foreign).unwrap_err();
     other.free(foreign).unwrap();
+    assert_eq!((sender.held(), other.held()), (0, 0));
+}
+
+/// An end that is made anew over the same memory has given nothing out.
+#[test]
+fn what_a_former_end_gave_out_is_refused() {
+    let fifo = fifo(2);
+    let memory = Memory::new(&fifo);
+    let bell = CountingBell::default();
+    let (mut former, mut former_receiver) = memory.pair(&fifo);
+    let loan = former.allocate().unwrap();
+    send(&mut former, 1).unwrap();
+    let received = former_receiver.dequeue(&NoClock, &bell).unwrap();
+    let (mut sender, mut receiver) = memory.pair(&fifo);
+    let loan = sender.free(loan).unwrap_err();
+    assert_eq!(sender.enqueue(loan, 1, &NoClock).unwrap_err().0, Error::NotHeld);
+    let _ = receiver.free(received, &bell).unwrap_err();
+    assert_eq!((sender.held(), sender.blocks().1, receiver.held()), (0, 2, 0));
 }
 
 #[test]
@@ -173,9 +192,8 @@ fn a_loan_is_given_back_by_itself_only() {
     let memory = Memory::new(&fifo);
     let (mut sender, _receiver) = memory.pair(&fifo);
     let loan = sender.allocate().unwrap();
-    assert_eq!(sender.free_block(loan.block()), Err(Error::NotHeld));
-    assert_eq!(sender.enqueue_block(loan.block(), 1, &NoClock), Err(Error::NotHeld));
-    assert_eq!(sender.reset(&CountingBell::default()), 0);
+    sender.reset(&CountingBell::default());
+    assert_eq!(sender.held(), 1);
     let other = sender.allocate().unwrap();
     assert_ne!(loan.block(), other.block());
     assert_eq!(sender.allocate().unwrap_err(), Error::NoBlock);
@@ -269,8 +287,7 @@ fn reset_by_the_sender_voids_what_is_queued() {
     for value in 0..3 {
         send(&mut sender, value).unwrap();
     }
-    let _held = sender.allocate_block().unwrap();
-    assert_eq!(sender.reset(&bell), 1);
+    sender.reset(&bell);
     send(&mut sender, 9).unwrap();
     assert_eq!(receive(&mut receiver), Ok(9));
     assert_eq!(receive(&mut receiver), Err(Error::Empty));
@@ -474,10 +491,6 @@ fn a_reset_counts_what_was_held_and_what_was_queued() {
     assert_eq!((receiver.held(), receiver.queued()), (0, 0));
     assert!(held.into_iter().all(|received| receiver.free(received, &bell).is_err()), "they have gone back");
     assert_eq!(receiver.reset(&NoClock, &bell), 0);
-    let blocks: Vec<_> = (0..3).map(|_| sender.allocate_block().unwrap()).collect();
-    assert_eq!(sender.reset(&bell), 3);
-    assert!(blocks.into_iter().all(|block| sender.free_block(block).is_err()));
-    assert_eq!(sender.reset(&bell), 0);
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn blocks_that_are_not_free_are_left_alone() {
     let recording = Recording { tx: &memory.tx, asked: &asked };
     let mut sender = Sender::<_, _>::new(OwnWords::of(&memory.tx), &fifo, SENDER, entries, recording).unwrap();
     let mut count = || {
-        let _ = sender.allocate_block().unwrap();
+        let _ = sender.allocate().unwrap();
         core::mem::take(&mut *asked.borrow_mut()).len()
     };
     assert_eq!((count(), count()), (2, 1), "that block, and one ahead while more than so many are free");

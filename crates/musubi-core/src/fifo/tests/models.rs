@@ -31,9 +31,9 @@ impl Shared {
     }
 
     fn try_send(&self, sender: &mut TestSender<'_>, value: u32) -> bool {
-        let Ok(block) = sender.allocate_block() else { return false };
-        self.write(block, value);
-        sender.enqueue_block(block, 4, &NoClock).unwrap();
+        let Ok(loan) = sender.allocate() else { return false };
+        self.write(loan.block(), value);
+        sender.enqueue(loan, 4, &NoClock).unwrap();
         true
     }
 
@@ -42,7 +42,7 @@ impl Shared {
         let received = receiver.dequeue(&NoClock, &bell).ok()?;
         assert_eq!(received.len(), 4, "announcement seen before it was complete");
         let value = self.read(received.block());
-        receiver.free_block(received.block(), &bell).unwrap();
+        receiver.free(received, &bell).unwrap();
         Some(value)
     }
 }
@@ -132,7 +132,7 @@ fn loom_no_wake_up_is_lost_by_the_sender() {
             let mut receiver = receiver_of(&peer);
             let bell = CountingBell::default();
             let received = receiver.dequeue(&NoClock, &bell).unwrap();
-            receiver.free_block(received.block(), &bell).unwrap();
+            receiver.free(received, &bell).unwrap();
             bell.0.get()
         });
         let ready = sender.announce_wait(waiting::ASLEEP);
@@ -171,8 +171,8 @@ fn loom_a_session_begins_where_the_sender_says() {
         // Block 0 came back with the former receiver; block 1 is on the way and must not come back twice.
         let mut taken = 0;
         for _ in 0..3 {
-            while let Ok(block) = sender.allocate_block() {
-                shared.write(block, 9);
+            while let Ok(loan) = sender.allocate() {
+                shared.write(loan.block(), 9);
                 taken += 1;
             }
             sender.poll();

@@ -43,8 +43,6 @@ struct Incarnation {
     core: Receiver<'static, Box<[u32]>, Hints>,
     sender: RxSender,
     retired: bool,
-    /// Tells blocks of different incarnations apart in numbers that are handed out.
-    tag: u16,
 }
 
 /// What an end knows and owns; the part that is parked while no handle is open.
@@ -57,7 +55,6 @@ pub(crate) struct ReceivingState {
     links: Arc<RxLinks>,
     trust: Trust,
     version: Option<u32>,
-    next_tag: u16,
     losses: u32,
     sleepers: u32,
     armed: bool,
@@ -75,7 +72,6 @@ impl ReceivingState {
             incarnations: VecDeque::with_capacity(INCARNATIONS_MAX),
             former: Vec::new(),
             version: None,
-            next_tag: 0,
             losses: 0,
             sleepers: 0,
             armed: false,
@@ -106,7 +102,7 @@ impl ReceivingState {
                     incarnation.sender.alive = sender.alive;
                     incarnation.sender.doorbell.clone_from(&sender.doorbell);
                 }
-                None => self.incarnations.extend(new_incarnation(&self.end, self.trust, sender, &mut self.next_tag)),
+                None => self.incarnations.extend(new_incarnation(&self.end, self.trust, sender)),
             }
         }
         let incarnations = std::mem::take(&mut self.incarnations);
@@ -191,20 +187,20 @@ impl ReceivingState {
         ready.then_some(())
     }
 
-    /// The next message and the tag of its sender's incarnation.
+    /// The next message.
     #[inline(always)]
-    fn dequeue(&mut self) -> Result<(Received<'static>, u16), Error> {
+    fn dequeue(&mut self) -> Result<Received<'static>, Error> {
         self.follow();
         if let Some(front) = self.incarnations.front_mut().filter(|front| !front.retired) {
             let doorbell = LinkDoorbell { socket: front.sender.doorbell.as_deref() };
-            return front.core.dequeue(&MonotonicClock, &doorbell).map(|received| (received, front.tag));
+            return front.core.dequeue(&MonotonicClock, &doorbell);
         }
         self.dequeue_retired()
     }
 
     /// [`ReceivingState::dequeue`] from senders that are gone, until one is left behind that lives.
     #[cold]
-    fn dequeue_retired(&mut self) -> Result<(Received<'static>, u16), Error> {
+    fn dequeue_retired(&mut self) -> Result<Received<'static>, Error> {
         for _ in 0..=INCARNATIONS_MAX {
             let Some(front) = self.incarnations.front_mut() else { return Err(Error::Empty) };
             let doorbell = LinkDoorbell { socket: front.sender.doorbell.as_deref() };
@@ -213,8 +209,7 @@ impl ReceivingState {
                     self.leave_front();
                     self.settle_front();
                 }
-                Err(error) => return Err(error),
-                Ok(received) => return Ok((received, front.tag)),
+                other => return other,
             }
         }
         Err(Error::Empty)
@@ -248,10 +243,6 @@ impl ReceivingState {
         Err(received)
     }
 
-    fn incarnation_of(&mut self, tag: u16) -> Option<&mut Incarnation> {
-        self.incarnations.iter_mut().chain(&mut self.former).find(|incarnation| incarnation.tag == tag)
-    }
-
     fn prepare_sleep(&mut self) -> (Sleep<RxSender>, bool) {
         self.follow();
         self.sleepers += 1;
@@ -282,7 +273,7 @@ fn is_same(one: &RxSender, other: &RxSender) -> bool {
 }
 
 /// The core's receiver for a sender; `None` if the plan and the memory disagree, which attaching has excluded.
-fn new_incarnation(end: &End, trust: Trust, sender: &RxSender, next_tag: &mut u16) -> Option<Incarnation> {
+fn new_incarnation(end: &End, trust: Trust, sender: &RxSender) -> Option<Incarnation> {
     let fifo = end.channel();
     let held = vec![0; Receiver::<Box<[u32]>, Hints>::held_words(fifo.blocks)].into_boxed_slice();
     let (words, own) = (sender.words.words(), end.own().words());
@@ -293,8 +284,7 @@ fn new_incarnation(end: &End, trust: Trust, sender: &RxSender, next_tag: &mut u1
     let own: OwnWords<'static> = unsafe { OwnWords::new(own.bytes_at(0, 0).cast(), own.len()) };
     let from = (sender.participant, sender.epoch);
     let core = Receiver::new(own, tx, fifo, end.me(), from, trust, held, Hints).ok()?;
-    *next_tag = next_tag.wrapping_add(1);
-    Some(Incarnation { core, sender: sender.clone(), retired: false, tag: *next_tag })
+    Some(Incarnation { core, sender: sender.clone(), retired: false })
 }
 
 impl ReceivingEnd {
@@ -338,7 +328,7 @@ impl ReceivingEnd {
     /// As there.
     pub fn dequeue_from(&self) -> Result<(Received<'_>, Counterpart), Error> {
         let mut state = self.state();
-        let (received, _) = state.dequeue()?;
+        let received = state.dequeue()?;
         // The incarnation that a message comes from stays the front one until the next look.
         let from = state.incarnations.front().map(|front| front.sender.counterpart()).ok_or(Error::Empty)?;
         Ok((received, from))
@@ -369,34 +359,6 @@ impl ReceivingEnd {
         state.announce_front();
         // An incarnation that was drained gives way here to the next, which hears that we are armed and is looked at.
         state.ready()
-    }
-
-    /// [`ReceivingEndTrait::dequeue`] by number: a tag of the sender's incarnation, the block, and its payload bytes.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn dequeue_block(&self) -> Result<(u16, u32, u32), Error> {
-        let (received, tag) = self.state().dequeue()?;
-        // The core keeps the block as held; the number is the handle from here on.
-        Ok((tag, received.block(), received.len()))
-    }
-
-    /// Address of a held block.
-    pub fn block_address(&self, tag: u16, block: u32) -> Option<*const u8> {
-        self.state().incarnation_of(tag)?.core.block_address(block)
-    }
-
-    /// [`ReceivingEndTrait::free`] by number.
-    ///
-    /// # Errors
-    /// [`Error::NotHeld`]; nothing was changed.
-    pub fn free_block(&self, tag: u16, block: u32) -> Result<(), Error> {
-        let mut state = self.state();
-        let incarnation = state.incarnation_of(tag).ok_or(Error::NotHeld)?;
-        let doorbell = LinkDoorbell { socket: incarnation.sender.doorbell.as_deref() };
-        incarnation.core.free_block(block, &doorbell)?;
-        state.former.retain(|incarnation| incarnation.core.held() > 0);
-        Ok(())
     }
 
     /// Looks once without waiting; a true answer takes the event.
@@ -531,7 +493,7 @@ impl ReceivingEndTrait for ReceivingEnd {
 
     #[inline(always)]
     fn dequeue(&self) -> Result<Received<'_>, Error> {
-        self.state().dequeue().map(|(received, _)| received)
+        self.state().dequeue()
     }
 
     #[inline(always)]

@@ -272,37 +272,6 @@ impl SendingEnd {
         state.core.withdraw_wait(bits);
     }
 
-    /// [`SendingEndTrait::allocate`] by number, without waiting.
-    ///
-    /// # Errors
-    /// [`Error::NoBlock`].
-    pub fn allocate_block(&self) -> Result<u32, Error> {
-        let mut state = self.state();
-        state.follow();
-        state.core.allocate_block()
-    }
-
-    /// Address of a held block.
-    pub fn block_address(&self, block: u32) -> Option<*mut u8> {
-        self.state().core.block_address(block)
-    }
-
-    /// [`SendingEndTrait::free`] by number.
-    ///
-    /// # Errors
-    /// [`Error::NotHeld`]; nothing was changed.
-    pub fn free_block(&self, block: u32) -> Result<(), Error> {
-        self.state().core.free_block(block)
-    }
-
-    /// [`SendingEndTrait::enqueue`] by number.
-    ///
-    /// # Errors
-    /// As there; nothing was changed.
-    pub fn enqueue_block(&self, block: u32, bytes: u32) -> Result<(), Error> {
-        self.state().core.enqueue_block(block, bytes, &MonotonicClock)
-    }
-
     /// Looks once without waiting: a block free, an event of the receiver, a receiver lost.
     pub fn look(&self) -> SenderReady {
         let mut state = self.state();
