@@ -87,7 +87,7 @@ export! {
     fn mdcom_fifoch_find(name: *const c_char, ch: *mut u32) {
         given(ch)?;
         // SAFETY: the caller's promise.
-        let name = unsafe { text(name) }.map_err(|_| abi::argument(c"name is not UTF-8"))?.ok_or(Status::Argument)?;
+        let name = unsafe { text(name) }.map_err(|_| abi::Refused(c"name is not UTF-8"))?.ok_or(Status::Argument)?;
         let found = session::with_plan(|plan| plan.fifo(name))?.ok_or(Status::Channel)?;
         // SAFETY: the caller's promise.
         unsafe { put(ch, u32::from(found)) };
@@ -98,7 +98,7 @@ export! {
     fn mdcom_smemch_find(name: *const c_char, ch: *mut u32) {
         given(ch)?;
         // SAFETY: the caller's promise.
-        let name = unsafe { text(name) }.map_err(|_| abi::argument(c"name is not UTF-8"))?.ok_or(Status::Argument)?;
+        let name = unsafe { text(name) }.map_err(|_| abi::Refused(c"name is not UTF-8"))?.ok_or(Status::Argument)?;
         let found = session::with_plan(|plan| plan.smem(name))?.ok_or(Status::Channel)?;
         // SAFETY: the caller's promise.
         unsafe { put(ch, u32::from(found)) };

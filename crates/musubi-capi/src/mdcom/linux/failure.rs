@@ -7,7 +7,8 @@ use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::ffi::Null;
-use crate::mdcom::status::{Status, status_of_core, status_of_port, text_of};
+use crate::mdcom::contract::abi::Refused;
+use crate::mdcom::contract::status::{Status, status_of_core, status_of_port, text_of};
 
 /// Why a call fails: the code, and what more there is to say.
 #[derive(Debug)]
@@ -47,6 +48,12 @@ impl Failure {
 impl From<Status> for Failure {
     fn from(status: Status) -> Failure {
         Failure { status, detail: Detail::None }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(Refused(text): Refused) -> Failure {
+        Failure::saying(Status::Argument, text)
     }
 }
 

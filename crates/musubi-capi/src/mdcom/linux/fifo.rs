@@ -19,9 +19,9 @@ use musubi_linux::{ReceivingEnd, RxLinks, RxSender, SendingEnd, TxLink, TxLinks}
 
 use super::failure::Failure;
 use super::session::{self, Attached, lock};
-use crate::mdcom::abi::{READY_BLOCK, READY_EVENT, READY_PEER, Usage};
-use crate::mdcom::handles::{self, Handles, Held, Memory};
-use crate::mdcom::status::Status;
+use crate::mdcom::contract::abi::{READY_BLOCK, READY_EVENT, READY_PEER, Usage};
+use crate::mdcom::contract::handles::{self, Handles, Held, Memory};
+use crate::mdcom::contract::status::Status;
 
 /// The places, on a cache line each, so that threads on different channels do not meet.
 static CHANNELS: [Place; FIFOS_MAX] = [const { Place(Mutex::new(None)) }; FIFOS_MAX];

@@ -20,8 +20,8 @@ use musubi_linux::clock::now_ns;
 use musubi_linux::{Deadline, DeadlineExt, Memory, Options, Participant};
 
 use super::failure::Failure;
-use crate::mdcom::abi::{FOREVER, LOCK_MEMORY, PREFAULT, Wanted};
-use crate::mdcom::status::Status;
+use crate::mdcom::contract::abi::{FOREVER, LOCK_MEMORY, PREFAULT, Wanted};
+use crate::mdcom::contract::status::Status;
 
 /// Longest wait for a free slot of the domain, in nanoseconds.
 const SLOT_NS_MAX: u64 = 5_000_000_000;

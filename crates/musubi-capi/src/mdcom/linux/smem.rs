@@ -17,8 +17,8 @@ use musubi_linux::{Deadline, DeadlineExt, SharedEnd};
 
 use super::failure::Failure;
 use super::session::{self, Attached, deadline, lock};
-use crate::mdcom::handles::Memory;
-use crate::mdcom::status::Status;
+use crate::mdcom::contract::handles::Memory;
+use crate::mdcom::contract::status::Status;
 
 /// How long the first use of a channel waits for its memory, in nanoseconds.
 const MEMORY_NS_MAX: u64 = 500_000_000;

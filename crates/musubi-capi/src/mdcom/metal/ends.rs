@@ -11,7 +11,7 @@ use musubi_core::mapped::{self, Host};
 use musubi_core::plan::Plan;
 
 use super::{Inside, Node};
-use crate::mdcom::status::Status;
+use crate::mdcom::contract::status::Status;
 
 /// An SMEM channel whose memory has an address.
 pub trait Addressed: SharedSegment {

@@ -9,7 +9,7 @@ use musubi_core::channel::{ReceivingEnd, SendingEnd};
 use musubi_core::plan::Plan;
 
 use super::{Addressed, Inside, Node};
-use crate::mdcom::status::Status;
+use crate::mdcom::contract::status::Status;
 
 /// See above.
 #[derive(Clone, Copy)]

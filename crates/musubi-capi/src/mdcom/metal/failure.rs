@@ -9,7 +9,8 @@ use core::ffi::{CStr, c_char};
 
 use super::{TASKS_MAX, session};
 use crate::ffi::Null;
-use crate::mdcom::status::{Status, status_of_core, text_of};
+use crate::mdcom::contract::abi::Refused;
+use crate::mdcom::contract::status::{Status, status_of_core, text_of};
 
 /// Why a call fails: the code and, where it says more than the code's own text, a text.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,12 @@ impl Failure {
 impl From<Status> for Failure {
     fn from(status: Status) -> Failure {
         Failure { status, text: None }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(Refused(text): Refused) -> Failure {
+        Failure::saying(Status::Argument, text)
     }
 }
 

@@ -17,9 +17,9 @@ use musubi_core::plan::FilterRule;
 use super::entered::Entered;
 use super::failure::Failure;
 use super::{CHANNELS_MAX, HELD_MAX, Inside, session};
-use crate::mdcom::abi::Usage;
-use crate::mdcom::handles::{self, Handles, Held, Memory, Place};
-use crate::mdcom::status::Status;
+use crate::mdcom::contract::abi::Usage;
+use crate::mdcom::contract::handles::{self, Handles, Held, Memory, Place};
+use crate::mdcom::contract::status::Status;
 
 type Table = Handles<Held, [Place<Held>; HELD_MAX]>;
 const NO_BLOCKS: Table = Handles::new([const { Place::NEW }; HELD_MAX]);

@@ -14,8 +14,8 @@ use musubi_core::plan::{Plan, Role};
 use super::entered::Entered;
 use super::failure::Failure;
 use super::{Inside, Node, SLICE_NS, System};
-use crate::mdcom::abi::{FOREVER, Wanted};
-use crate::mdcom::status::Status;
+use crate::mdcom::contract::abi::{FOREVER, Wanted};
+use crate::mdcom::contract::status::Status;
 
 /// Between two looks of a task that waits for something other than a channel, in nanoseconds.
 pub(super) const LOOK_NS: u64 = 1_000_000;

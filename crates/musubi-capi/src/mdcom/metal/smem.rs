@@ -12,8 +12,8 @@ use musubi_core::channel::Deadline;
 use super::entered::Entered;
 use super::failure::Failure;
 use super::{Addressed, SEGMENTS_MAX, session};
-use crate::mdcom::handles::Memory;
-use crate::mdcom::status::Status;
+use crate::mdcom::contract::handles::Memory;
+use crate::mdcom::contract::status::Status;
 
 /// Who has a channel's lock. Used inside the monitor only.
 struct Desk {

@@ -8,7 +8,7 @@ use musubi_core::channel::{ReceivingEnd, SendingEnd};
 use musubi_core::plan::Plan;
 
 use super::Addressed;
-use crate::mdcom::status::Status;
+use crate::mdcom::contract::status::Status;
 
 /// Proof that the task that has it is inside the monitor. It leaves only in calls that return inside, so the proof holds
 /// for whoever can use it.

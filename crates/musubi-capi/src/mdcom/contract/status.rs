@@ -161,11 +161,11 @@ mod tests {
 
     #[test]
     fn every_error_of_the_crates_below_has_a_code_of_its_own_choice() {
-        let core = variants(include_str!("../../../musubi-core/src/error.rs"));
+        let core = variants(include_str!("../../../../musubi-core/src/error.rs"));
         assert!(core.contains("PeerFault") && core.len() >= 12, "{core:?}");
         let extra: BTreeSet<String> = ["use", "Error"].map(String::from).into();
         assert_eq!(core, &mapped("fn status_of_core") - &extra);
-        let port = variants(include_str!("../../../musubi-linux/src/error.rs"));
+        let port = variants(include_str!("../../../../musubi-linux/src/error.rs"));
         assert!(port.contains("System") && port.len() >= 19, "{port:?}");
         assert_eq!(port, &mapped("fn status_of_port") - &extra);
     }

@@ -9,9 +9,11 @@ use core::mem::size_of;
 
 use musubi_core::plan::FilterRule;
 
-use super::port::failure::Failure;
-use super::status::Status;
 use crate::ffi::text;
+
+/// An argument that is refused, and why: `MDCOM_E_ARGUMENT` with this text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused(pub(crate) &'static CStr);
 
 /// `mdcom_config_t`.
 #[derive(Debug)]
@@ -104,29 +106,29 @@ pub(crate) struct Wanted<'c> {
 ///
 /// # Safety
 /// `config` is NULL or points to a struct of the size that its first field says, with NULL or C strings in it.
-pub(crate) unsafe fn wanted<'c>(config: *const Config) -> Result<Wanted<'c>, Failure> {
+pub(crate) unsafe fn wanted<'c>(config: *const Config) -> Result<Wanted<'c>, Refused> {
     if config.is_null() {
-        return Err(argument(c"config is NULL"));
+        return Err(Refused(c"config is NULL"));
     }
     // SAFETY: the caller's promise; the first field alone, as the rest may not be there.
     let size = unsafe { config.cast::<usize>().read() };
     if size != size_of::<Config>() {
-        return Err(argument(c"config.struct_size is not sizeof(mdcom_config_t) of this version"));
+        return Err(Refused(c"config.struct_size is not sizeof(mdcom_config_t) of this version"));
     }
     // SAFETY: the caller's promise, and its size is ours.
     let config = unsafe { config.read() };
     // SAFETY: the caller's promise.
-    let domain = unsafe { text(config.domain) }.map_err(|_| argument(c"config.domain is not UTF-8"))?;
+    let domain = unsafe { text(config.domain) }.map_err(|_| Refused(c"config.domain is not UTF-8"))?;
     // SAFETY: the caller's promise.
-    let instance = unsafe { text(config.instance) }.map_err(|_| argument(c"config.instance is not UTF-8"))?;
+    let instance = unsafe { text(config.instance) }.map_err(|_| Refused(c"config.instance is not UTF-8"))?;
     // SAFETY: the caller's promise: not NULL here, so a C string.
     let description = (!config.description.is_null()).then(|| unsafe { CStr::from_ptr(config.description) });
     if config.flags & !(PREFAULT | LOCK_MEMORY) != 0 {
-        return Err(argument(c"config.flags has a bit that no MDCOM_ constant has"));
+        return Err(Refused(c"config.flags has a bit that no MDCOM_ constant has"));
     }
     Ok(Wanted {
         description,
-        domain: domain.ok_or_else(|| argument(c"config.domain is NULL"))?,
+        domain: domain.ok_or(Refused(c"config.domain is NULL"))?,
         instance,
         plan_hash: config.plan_hash,
         timeout_ns: config.timeout,
@@ -135,13 +137,9 @@ pub(crate) unsafe fn wanted<'c>(config: *const Config) -> Result<Wanted<'c>, Fai
     })
 }
 
-fn slot(slot: i32) -> Result<Option<u16>, Failure> {
+fn slot(slot: i32) -> Result<Option<u16>, Refused> {
     match slot {
         -1 => Ok(None),
-        _ => u16::try_from(slot).map(Some).map_err(|_| argument(c"config.slot is neither -1 nor a slot")),
+        _ => u16::try_from(slot).map(Some).map_err(|_| Refused(c"config.slot is neither -1 nor a slot")),
     }
-}
-
-pub(crate) fn argument(text: &'static CStr) -> Failure {
-    Failure::saying(Status::Argument, text)
 }
