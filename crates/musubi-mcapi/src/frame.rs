@@ -119,6 +119,12 @@ impl Kind {
         Kind::ALL.get(usize::from(number).wrapping_sub(1)).copied()
     }
 
+    /// Whether the receiver has to answer it.
+    pub const fn asks(self) -> bool {
+        use Kind::*;
+        matches!(self, Get | AttributeGet | Connect | ConnectAccept | Ping | Inspect)
+    }
+
     /// Most payload bytes of a frame of this kind.
     pub const fn payload_max(self) -> usize {
         match self {

@@ -339,7 +339,7 @@ impl<B: Block> Engine<B> {
             self.complete(request, Err(Error::ChannelInvalid));
         }
         if end.wire.number != 0 {
-            self.announce_connected(at, false, links);
+            self.announce_connected(at, links);
         }
     }
 

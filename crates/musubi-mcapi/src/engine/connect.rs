@@ -270,7 +270,7 @@ impl<B: Block> Engine<B> {
         end.set_limits(attributes.payload_max, attributes.memory_type);
         let todo = end.state.join(role);
         self.changes += 1;
-        self.announce_connected(at, true, links);
+        self.announce_connected(at, links);
         self.carry_out(at, todo, links);
     }
 
@@ -294,10 +294,11 @@ impl<B: Block> Engine<B> {
         };
         let asking = end.asking.take();
         let parted = end.state.part();
+        let was_asked = asking.is_none_or(|asking| self.was_asked(asking.request));
         if let Some(asking) = asking {
             self.forget_asking(asking);
         }
-        if let Some(other) = EndpointId::from_bits(other) {
+        if let Some(other) = EndpointId::from_bits(other).filter(|_| was_asked) {
             let header = Header { to: other.bits(), tag: number, value: 1, ..Header::new(Kind::Disconnect as u8) };
             self.emit(other.node(), header, &[], links);
         }

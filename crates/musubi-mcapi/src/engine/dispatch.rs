@@ -52,6 +52,9 @@ impl<B: Block> Engine<B> {
     ) {
         // Links let no other kinds pass.
         let Some(kind) = Kind::of(header.kind) else { return self.refuse(place, |counters| &mut counters.malformed) };
+        if kind.asks() && self.is_crowded(place) {
+            return self.refuse(place, |counters| &mut counters.crowded_out);
+        }
         match kind {
             Kind::Message => self.message(place, &header, payload, links),
             Kind::MessageCredit => self.message_credit(place, &header, links),
@@ -102,7 +105,7 @@ impl<B: Block> Engine<B> {
         peer.counters.links += 1;
         peer.begin_flows();
         self.changes += 1;
-        self.tell_connected(place, links);
+        self.begin_news(place, links);
         for request in self.peers.at(place).asked.clone() {
             self.put_question(place, request, links);
         }
@@ -129,7 +132,9 @@ impl<B: Block> Engine<B> {
         peer.lingers |= core::mem::take(&mut peer.wanted);
         (peer.wanted_ns, peer.absent) = (now_ns, false);
         peer.connected.clear();
+        peer.news.end();
         peer.outbox.clear();
+        peer.unsaid.clear();
         peer.outbox_bytes = 0;
         let unconfirmed = core::mem::take(&mut peer.unconfirmed);
         self.changes += 1;
@@ -150,8 +155,10 @@ impl<B: Block> Engine<B> {
         let Some(place) = self.peers.find(node).filter(|place| *place != ME) else { return };
         self.changes += 1;
         self.empty_outbox(place, links);
+        self.tell_news(place, links);
         self.send_waiting(place, links);
         self.channel_room(node, links);
+        self.say_questions(place, links);
     }
 
     /// Nobody answers for a node. Of one that never was there nothing is to be had; one that has gone takes and drops

@@ -50,7 +50,7 @@ impl<B: Block> Engine<B> {
     /// is undone if neither end was opened.
     ///
     /// # Errors
-    /// [`Error::EndpointInvalid`].
+    /// [`Error::EndpointInvalid`]; [`Error::MemoryLimit`] if too much is held back for a node that does not keep up.
     pub fn release_endpoint(&mut self, endpoint: EndpointId, links: &mut impl Links<Block = B>) -> Result<(), Error> {
         let node = self.known_node(endpoint, links)?;
         if node == self.me {
@@ -59,7 +59,12 @@ impl<B: Block> Engine<B> {
         if node == self.me && self.endpoints.get(endpoint).is_some_and(|endpoint| endpoint.gets == 0) {
             self.give_up_connection(endpoint, links);
         }
-        self.emit(node, Header { to: endpoint.bits(), ..Header::new(Kind::Release as u8) }, &[], links);
+        if let Some(place) = self.peers.find(node) {
+            if self.is_crowded(place) {
+                return Err(Error::MemoryLimit);
+            }
+            self.emit_at(place, Header { to: endpoint.bits(), ..Header::new(Kind::Release as u8) }, &[], links);
+        }
         self.settle(links);
         Ok(())
     }
@@ -149,7 +154,7 @@ impl<B: Block> Engine<B> {
         port: u32,
         links: &mut impl Links<Block = B>,
     ) {
-        let Some((place, _)) = pending.asked else { return };
+        let Some((place, _)) = pending.asked.filter(|_| pending.said) else { return };
         let header = Header { tag: request.0, value: port, ..Header::new(Kind::GetCancel as u8) };
         self.emit_at(place, header, &[], links);
     }

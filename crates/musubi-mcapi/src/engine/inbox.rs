@@ -127,6 +127,9 @@ impl<B: Block> Engine<B> {
         };
         if self.endpoints.get(to).is_none() {
             self.counters.messages_dropped += 1;
+            if self.is_crowded(place) {
+                return;
+            }
             return self.emit_at(place, Header { from: to.bits(), ..Header::new(Kind::Deleted as u8) }, &[], links);
         }
         if !self.let_in(place, to, header.length) {

@@ -7,15 +7,17 @@
 //! one that was sent before is queued like those that were there: it can be received.
 //!
 //! How it works: see `flow` for the credit, `inbox` for the receiving side. A node tells every linked one which of its endpoints
-//! are connected. The blocking form sends or refuses; the other
+//! are connected, see `news`. The blocking form sends or refuses; the other
 //! queues its message in the flow, where nothing of the blocking form overtakes it.
 
 use alloc::vec::Vec;
 
 use super::flow::Waiting;
+use super::news::Item;
 use super::output::copied;
 use super::peers::{ME, Unconfirmed};
 use super::requests::{Doing, REQUESTS_MAX};
+use super::table::Endpoint;
 use super::{Engine, Outcome, RequestId, Sending};
 use crate::engine::frame::{Header, Kind};
 use crate::limits::MESSAGE_BYTES_MAX;
@@ -188,20 +190,49 @@ impl<B: Block> Engine<B> {
         Ok(request)
     }
 
-    /// Tells all linked nodes, and this one, that an endpoint of ours is connected, or is not any more.
-    pub(super) fn announce_connected(&mut self, id: EndpointId, connected: bool, links: &mut impl Links<Block = B>) {
-        for place in 0..self.peers.list.len() as u16 {
-            self.emit_at(place, connected_frame(id, connected), &[], links);
+    /// An endpoint of ours has been connected or parted: this node knows at once, linked ones as soon as they have room.
+    pub(super) fn announce_connected(&mut self, id: EndpointId, links: &mut impl Links<Block = B>) {
+        let header = self.connected_frame(id);
+        self.emit_at(ME, header, &[], links);
+        for place in 1..self.peers.list.len() as u16 {
+            let peer = self.peers.at(place);
+            if peer.is_linked() {
+                peer.news.changed(id.slot(), id.generation());
+                self.tell_news(place, links);
+            }
         }
     }
 
-    /// Tells a node of all our endpoints that are connected.
-    pub(super) fn tell_connected(&mut self, place: u16, links: &mut impl Links<Block = B>) {
-        let own: Vec<(u16, u8)> = self.peers.at(ME).connected.iter().map(|(slot, of)| (*slot, *of)).collect();
-        for (slot, generation) in own {
-            let id = EndpointId::new(self.me, slot, generation);
-            self.emit_at(place, connected_frame(id, true), &[], links);
+    /// A link begins: the peer is told of all our endpoints that are connected.
+    pub(super) fn begin_news(&mut self, place: u16, links: &mut impl Links<Block = B>) {
+        let endpoints = self.endpoints.beginning_at(0);
+        let connected = endpoints.filter(|endpoint| is_announced(endpoint)).map(|endpoint| endpoint.id);
+        let connected: Vec<_> = connected.map(|id| (id.slot(), id.generation())).collect();
+        self.peers.at(place).news.begin(connected.into_iter());
+        self.tell_news(place, links);
+    }
+
+    /// Tells a peer what it was not told yet, as much as there is room for and may be told at a time.
+    pub(super) fn tell_news(&mut self, place: u16, links: &mut impl Links<Block = B>) {
+        let now_ns = self.now_ns;
+        while let Some(item) = self.peers.at(place).news.next(now_ns) {
+            if let Item::Endpoint(slot, generation) = item {
+                let header = self.connected_frame(EndpointId::new(self.me, slot, generation));
+                if matches!(self.transmit_at(place, header, &[], links), Sent::Full | Sent::NoLink) {
+                    return;
+                }
+            }
+            self.peers.at(place).news.was_told(item);
         }
+        if !self.peers.at(place).news.is_empty() {
+            self.say_later(place);
+        }
+    }
+
+    /// What is said of an endpoint of ours now, which may have gone.
+    fn connected_frame(&self, id: EndpointId) -> Header {
+        let connected = self.endpoints.get(id).is_some_and(is_announced);
+        Header { from: id.bits(), value: u32::from(connected), ..Header::new(Kind::Connected as u8) }
     }
 
     /// An endpoint of a peer takes no messages, or takes them again: what waits for it is refused, or goes.
@@ -310,8 +341,9 @@ impl<B: Block> Engine<B> {
     }
 }
 
-fn connected_frame(id: EndpointId, connected: bool) -> Header {
-    Header { from: id.bits(), value: u32::from(connected), ..Header::new(Kind::Connected as u8) }
+/// Whether an endpoint of ours takes no messages because it is connected.
+fn is_announced<B>(endpoint: &Endpoint<B>) -> bool {
+    endpoint.channel.as_ref().is_some_and(|end| end.wire.number != 0)
 }
 
 fn message_header(from: EndpointId, to: EndpointId, priority: u8, bytes: usize) -> Header {

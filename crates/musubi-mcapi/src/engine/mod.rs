@@ -34,6 +34,7 @@ mod gets;
 mod inbox;
 pub mod inspect;
 mod messages;
+mod news;
 mod opening;
 mod output;
 mod packets;
@@ -161,6 +162,9 @@ pub struct Engine<B> {
     /// Intakes whose senders are to be told at the first tick after some time.
     owing: VecDeque<(u16, EndpointId)>,
     owing_due_ns: u64,
+    /// Peers that are to be told something at the first tick after some time.
+    held: Vec<u16>,
+    held_due_ns: u64,
     channels: channels::Channels,
     counters: Counters,
 }
@@ -182,6 +186,8 @@ impl<B: Block> Engine<B> {
             expected: BTreeMap::new(),
             owing: VecDeque::new(),
             owing_due_ns: 0,
+            held: Vec::new(),
+            held_due_ns: 0,
             channels: channels::Channels::default(),
             counters: Counters::default(),
         }
@@ -237,7 +243,7 @@ impl<B: Block> Engine<B> {
     /// least whenever the owner has looked at its links and before it sleeps.
     pub fn tick(&mut self, now_ns: u64, links: &mut impl Links<Block = B>) -> u64 {
         self.now_ns = now_ns;
-        let due_ns = self.tell_owing(links);
+        let due_ns = self.tell_owing(links).min(self.say_held(links));
         self.settle(links);
         due_ns
     }
@@ -253,6 +259,7 @@ impl<B: Block> Engine<B> {
         self.own.clear();
         self.expected.clear();
         self.owing.clear();
+        self.held.clear();
         self.endpoints = table::Endpoints::new(self.me, self.incarnation);
         self.peers = peers::Peers::new(self.me);
     }

@@ -31,7 +31,10 @@ impl<B: Block> Engine<B> {
     ) -> Result<(ChannelHandle, RequestId), Error> {
         self.alive()?;
         let end = self.end_made_at(endpoint)?;
-        let mut state = end.state;
+        let (mut state, other) = (end.state, end.wire.place);
+        if state.is_joined() && self.is_crowded(other) {
+            return Err(Error::RequestLimit);
+        }
         let opened = state.open(Role { kind, receives });
         let opened = opened.and_then(|todo| {
             let request = self.requests.create(Doing::Channel(ChannelRequest::Open { at: endpoint }))?;
@@ -145,6 +148,9 @@ impl<B: Block> Engine<B> {
     ) {
         match doing {
             ChannelRequest::Connect { from, .. } => {
+                if !self.was_asked(request) {
+                    return;
+                }
                 let header = Header { from: from.bits(), tag: request.0, ..Header::new(Kind::Disconnect as u8) };
                 self.emit(from.node(), header, &[], links);
             }

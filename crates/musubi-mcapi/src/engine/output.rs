@@ -1,15 +1,23 @@
 //! What goes out: frames, questions, confirmations.
 //!
 //! What you may rely on: a control frame to a linked peer is handed to its link in order, whenever there is room; it is
-//! lost only together with the link, which both sides notice. A question is asked again with every new link until it is
-//! answered, cancelled, or its request has failed.
+//! lost only together with the link, which both sides notice, or by that peer's own doing. A question is asked again with every
+//! new link until it is answered, cancelled, or its request has failed.
 //!
 //! How it works: [`Engine::emit`] holds back what a full link refuses; as long as anything is held back nothing else
 //! passes, so order is kept. [`Engine::transmit_at`] refuses instead: data waits where it came from. Links over a network number
 //! what they take; the numbers are kept by class until the link confirms.
+//!
+//! What others, or a program in a loop, could make us say to a peer without end is no frame that is held back but a state that is
+//! said when there is room: questions that were not taken back meanwhile, and [`super::news`]; both, as far as others
+//! wish them, so often at a time. So what is held back is
+//! answers to the peer's own questions, of which no more are taken while much is held back ([`Engine::is_crowded`]), and what
+//! opens and ends: openings are refused by then, and each asking, opening and connection has few frames that end it.
 
 use alloc::vec::Vec;
 
+use super::channels::ChannelRequest;
+use super::news::NEWS_NS;
 use super::peers::{ME, OUTBOX_BYTES_MAX, OUTBOX_FRAMES_MAX, QUESTIONS_MAX, Unconfirmed};
 use super::requests::Doing;
 use super::{Engine, Outcome, RequestId};
@@ -115,6 +123,11 @@ impl<B: Block> Engine<B> {
         peer.outbox.push_back((Header { length: payload.len() as u32, ..header }, payload.to_vec()));
     }
 
+    /// Whether so much is held back for a peer that nothing is to be begun with it.
+    pub(super) fn is_crowded(&mut self, place: u16) -> bool {
+        self.peers.at(place).is_crowded()
+    }
+
     /// Hands over what was held back, as far as there is room.
     pub(super) fn empty_outbox(&mut self, place: u16, links: &mut impl Links<Block = B>) {
         let peer = self.peers.at(place);
@@ -193,15 +206,94 @@ impl<B: Block> Engine<B> {
         Ok(request)
     }
 
-    /// Says the question of a request to a linked peer.
+    /// Says the question of a request to a linked peer, behind those for which there was no room yet.
     pub(super) fn put_question(&mut self, place: u16, request: RequestId, links: &mut impl Links<Block = B>) {
+        if self.peers.at(place).unsaid.is_empty() && self.say_question(place, request, links) {
+            return;
+        }
+        if let Some(pending) = self.requests.pending_mut(request) {
+            pending.said = false;
+        }
+        let Engine { peers, requests, .. } = self;
+        let unsaid = &mut peers.at(place).unsaid;
+        if unsaid.len() >= 2 * QUESTIONS_MAX {
+            // At most half of them are still asked.
+            unsaid.retain(|request| requests.pending(*request).is_some());
+        }
+        unsaid.push_back(request);
+    }
+
+    /// Says the questions for which there was no room, as far as there is; those that nobody asks any more are left out.
+    pub(super) fn say_questions(&mut self, place: u16, links: &mut impl Links<Block = B>) {
+        while let Some(request) = self.peers.at(place).unsaid.front().copied() {
+            if !self.say_question(place, request, links) {
+                return;
+            }
+            self.peers.at(place).unsaid.pop_front();
+        }
+    }
+
+    /// False if there is no room for it, or if it is another node's wish and enough of those were said.
+    fn say_question(&mut self, place: u16, request: RequestId, links: &mut impl Links<Block = B>) -> bool {
+        let of_others = self.is_wish_of_others(place, request);
         let now_ns = self.now_ns;
-        let Some(pending) = self.requests.pending_mut(request) else { return };
+        if of_others && !self.peers.at(place).wishes.admits(now_ns) {
+            self.say_later(place);
+            return false;
+        }
+        let Some((header, payload)) = self.question_of(request) else { return true };
+        if self.transmit_at(place, Header { tag: request.0, ..header }, &payload, links) == Sent::Full {
+            return false;
+        }
+        if let Some(pending) = self.requests.pending_mut(request) {
+            pending.said = true;
+        }
+        if of_others {
+            self.peers.at(place).wishes.count();
+        }
+        true
+    }
+
+    /// Whether neither this node nor the one that is asked wishes it.
+    fn is_wish_of_others(&mut self, place: u16, request: RequestId) -> bool {
+        let doing = self.requests.pending(request).map(|pending| pending.doing);
+        let Some(Doing::Channel(ChannelRequest::Accept { from })) = doing else { return false };
+        let asking = self.end_at(from).and_then(|end| end.asking);
+        asking.is_some_and(|asking| asking.asker.place != ME && asking.asker.place != place)
+    }
+
+    /// A peer is to be told something, but not now.
+    pub(super) fn say_later(&mut self, place: u16) {
+        if core::mem::replace(&mut self.peers.at(place).held, true) {
+            return;
+        }
+        if self.held.is_empty() {
+            self.held_due_ns = self.now_ns + NEWS_NS;
+        }
+        self.held.push(place);
+    }
+
+    /// Says what had to wait, if it is time; gives the instant when it will be.
+    #[inline]
+    pub(super) fn say_held(&mut self, links: &mut impl Links<Block = B>) -> u64 {
+        if !self.held.is_empty() && self.now_ns >= self.held_due_ns {
+            for place in core::mem::take(&mut self.held) {
+                self.peers.at(place).held = false;
+                self.say_questions(place, links);
+                self.tell_news(place, links);
+            }
+        }
+        if self.held.is_empty() { u64::MAX } else { self.held_due_ns }
+    }
+
+    fn question_of(&mut self, request: RequestId) -> Option<(Header, Vec<u8>)> {
+        let now_ns = self.now_ns;
+        let pending = self.requests.pending_mut(request)?;
         if let Doing::Ping { started_ns, .. } = &mut pending.doing {
             *started_ns = now_ns;
         }
         let doing = pending.doing;
-        let (header, payload) = match doing {
+        Some(match doing {
             Doing::Get { port } => (Header { value: port, ..Header::new(Kind::Get as u8) }, Vec::new()),
             Doing::Attribute { of, number } => {
                 let to = of.map_or(0, |endpoint| endpoint.bits());
@@ -209,20 +301,23 @@ impl<B: Block> Engine<B> {
             }
             Doing::Ping { bytes, .. } => (Header::new(Kind::Ping as u8), alloc::vec![0; bytes as usize]),
             Doing::Inspect { part } => (Header { value: part, ..Header::new(Kind::Inspect as u8) }, Vec::new()),
-            Doing::Channel(doing) => match self.channel_question(doing) {
-                Some(question) => question,
-                None => return,
-            },
-            Doing::Send { .. } | Doing::Confirm { .. } | Doing::Receive { .. } => return,
-        };
-        self.emit_at(place, Header { tag: request.0, ..header }, &payload, links);
+            Doing::Channel(doing) => return self.channel_question(doing),
+            Doing::Send { .. } | Doing::Confirm { .. } | Doing::Receive { .. } => return None,
+        })
+    }
+
+    /// Whether the link took the question of a request: who takes it back has to say so.
+    pub(super) fn was_asked(&self, request: RequestId) -> bool {
+        self.requests.pending(request).is_some_and(|pending| pending.said)
     }
 
     /// The request that a peer's answer is for, if it was asked of that peer; counts it otherwise.
     pub(super) fn question(&mut self, place: u16, tag: u32) -> Option<(RequestId, Doing)> {
         let request = RequestId(tag);
         match self.requests.pending(request) {
-            Some(pending) if pending.asked.is_some_and(|(peer, _)| peer == place) => Some((request, pending.doing)),
+            Some(pending) if pending.said && pending.asked.is_some_and(|(peer, _)| peer == place) => {
+                Some((request, pending.doing))
+            }
             _ => {
                 self.refuse(place, |counters| &mut counters.unasked);
                 None

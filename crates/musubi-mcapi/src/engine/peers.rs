@@ -11,17 +11,23 @@ use alloc::vec::Vec;
 
 use super::RequestId;
 use super::flow::{Flow, Intake, Waiting};
+use super::news::{News, Pace};
 use super::steps::step;
-use crate::engine::frame::Header;
+use crate::engine::frame::{Header, Kind};
 use crate::limits::CLASSES;
 use crate::{EndpointId, NodeId};
 
 /// Most questions that one node may have unanswered at another.
 pub const QUESTIONS_MAX: usize = 4096;
-/// Most control frames held back for one peer whose link is full.
+/// Most control frames held back for one peer whose link is full. No other peer and no program can make us reach it; one
+/// that itself does may miss what comes then, which is counted.
 pub const OUTBOX_FRAMES_MAX: usize = 16_384;
 /// Most payload bytes of those.
 pub const OUTBOX_BYTES_MAX: usize = 1 << 20;
+/// From so many frames held back on, or so many bytes of them, nothing is begun with the peer: its questions are dropped, and
+/// counted, and programs are refused with an error. What ends something has the rest.
+pub(super) const OUTBOX_BEGIN_FRAMES: usize = OUTBOX_FRAMES_MAX / 4;
+pub(super) const OUTBOX_BEGIN_BYTES: usize = OUTBOX_BYTES_MAX - Kind::InspectReply.payload_max();
 /// The place of this node itself.
 pub(super) const ME: u16 = 0;
 
@@ -99,12 +105,20 @@ pub(super) struct Peer {
     pub other_flows: BTreeMap<u32, Flow>,
     /// Its endpoints that take no messages because they are connected: generations by slots.
     pub connected: BTreeMap<u16, u8>,
+    /// What it is to be told of ours.
+    pub news: News,
+    /// What it is asked at other nodes' wishes.
+    pub wishes: Pace,
+    /// It is on the list of those that are told something later.
+    pub held: bool,
     /// The endpoints in whose flows messages wait.
     pub busy: Vec<EndpointId>,
     /// What it may send to ours, by our slots.
     pub intakes: Vec<Intake>,
     /// Requests that wait for its answer.
     pub asked: Vec<RequestId>,
+    /// Those whose question the link had no room for, and some that have ended since.
+    pub unsaid: VecDeque<RequestId>,
     /// Its questions for endpoints that do not exist yet.
     pub gets_held: u32,
     /// Control frames that the link had no room for.
@@ -129,9 +143,13 @@ impl Peer {
             flows: Vec::new(),
             other_flows: BTreeMap::new(),
             connected: BTreeMap::new(),
+            news: News::default(),
+            wishes: Pace::default(),
+            held: false,
             busy: Vec::new(),
             intakes: Vec::new(),
             asked: Vec::new(),
+            unsaid: VecDeque::new(),
             gets_held: 0,
             outbox: VecDeque::new(),
             outbox_bytes: 0,
@@ -148,6 +166,11 @@ impl Peer {
 
     pub fn is_linked(&self) -> bool {
         self.standing == Standing::Linked
+    }
+
+    /// Whether so much is held back for it that nothing is to be begun with it.
+    pub fn is_crowded(&self) -> bool {
+        self.outbox.len() >= OUTBOX_BEGIN_FRAMES || self.outbox_bytes > OUTBOX_BEGIN_BYTES
     }
 
     /// The flow to an endpoint; a new one if there is none; `None` if there is no room.

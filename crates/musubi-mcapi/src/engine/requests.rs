@@ -46,6 +46,8 @@ pub(super) struct Pending {
     pub doing: Doing,
     /// The peer (its place in the table) in whose list of questions this is, and where there.
     pub asked: Option<(u16, u32)>,
+    /// The link with that peer took the question.
+    pub said: bool,
     /// How often the program asked for it.
     pub polled: Polled,
 }
@@ -84,7 +86,7 @@ impl<B> Requests<B> {
     }
 
     pub fn create(&mut self, doing: Doing) -> Result<RequestId, Error> {
-        self.insert(State::Pending(Pending { doing, asked: None, polled: Polled::default() }))
+        self.insert(State::Pending(Pending { doing, asked: None, said: false, polled: Polled::default() }))
     }
 
     /// A request that is complete from the beginning.

@@ -4,6 +4,7 @@
 mod cost;
 mod crossing;
 mod data;
+mod floods;
 mod functions;
 mod hostile;
 mod losses;

@@ -70,6 +70,8 @@ pub struct Net {
     pub room: usize,
     /// Whether blocks may be kept.
     pub kept: bool,
+    /// A node to which nothing is delivered but by [`World::take_some`].
+    pub slow: Option<usize>,
     up: BTreeMap<(usize, usize), ()>,
     wanted: BTreeMap<(usize, usize), ()>,
     directions: BTreeMap<(usize, usize), Direction>,
@@ -157,6 +159,7 @@ impl World {
             mode,
             room: usize::MAX,
             kept: true,
+            slow: None,
             up: BTreeMap::new(),
             wanted: BTreeMap::new(),
             directions: BTreeMap::new(),
@@ -193,6 +196,9 @@ impl World {
     fn events(&self) -> Vec<Event> {
         let mut events = Vec::new();
         for ((from, to), direction) in &self.net.directions {
+            if self.net.slow == Some(*to) {
+                continue;
+            }
             let filled = (0..direction.queues.len()).filter(|class| !direction.queues[*class].is_empty());
             events.extend(filled.map(|class| Event::Deliver(*from, *to, class)));
             if !direction.confirmed.is_empty() {
@@ -211,6 +217,11 @@ impl World {
     pub fn step(&mut self, choice: usize) -> bool {
         let events = self.events();
         let Some(event) = events.get(choice % events.len().max(1)).copied() else { return false };
+        self.happen(event);
+        true
+    }
+
+    fn happen(&mut self, event: Event) {
         match event {
             Event::Deliver(from, to, class) => self.deliver(from, to, class),
             Event::Confirm(from, to) => {
@@ -223,7 +234,24 @@ impl World {
                 self.report(from, Report::Room { peer: node(to) });
             }
         }
-        true
+    }
+
+    /// The slow node takes so many frames of another's, and its confirmations and the news of room come back.
+    pub fn take_some(&mut self, from: usize, to: usize, count: usize) {
+        for _ in 0..count {
+            let Some(direction) = self.net.directions.get_mut(&(from, to)) else { return };
+            let Some(class) = direction.queues.iter().position(|queue| !queue.is_empty()) else { break };
+            self.deliver(from, to, class);
+        }
+        let slow = self.net.slow.take();
+        for event in self.events() {
+            match event {
+                Event::Confirm(at, of) if (at, of) == (from, to) => self.happen(event),
+                Event::Room(at, of) if (at, of) == (from, to) => self.happen(event),
+                _ => {}
+            }
+        }
+        self.net.slow = slow;
     }
 
     fn deliver(&mut self, from: usize, to: usize, class: usize) {
@@ -256,14 +284,28 @@ impl World {
         }
     }
 
-    /// Lets everything happen that can, in one order.
+    /// Lets everything happen that can, in one order, and time pass until nothing is due.
     pub fn settle(&mut self) {
         for _ in 0..1_000_000 {
-            if !self.step(0) {
+            if !self.step(0) && !self.pass_time() {
                 return;
             }
         }
         panic!("it never becomes quiet");
+    }
+
+    /// Lets time pass until an engine has something to do; false if none ever has.
+    fn pass_time(&mut self) -> bool {
+        let now_ns = self.now_ns;
+        let alive: Vec<usize> = (0..self.engines.len()).filter(|at| self.engines[*at].is_some()).collect();
+        let due_ns = alive.iter().map(|at| self.call(*at, |engine, links| engine.tick(now_ns, links))).min();
+        let Some(due_ns) = due_ns.filter(|due_ns| *due_ns != u64::MAX) else { return false };
+        self.now_ns = now_ns.max(due_ns);
+        let now_ns = self.now_ns;
+        for at in alive {
+            self.call(at, |engine, links| engine.tick(now_ns, links));
+        }
+        true
     }
 
     /// Ends the link of two nodes. What lies in memory is drained first; what a network has not delivered is lost.

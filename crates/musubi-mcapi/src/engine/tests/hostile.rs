@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::frame::Kind;
-use crate::engine::{Counters, OUTBOX_BYTES_MAX, QUESTIONS_MAX};
+use crate::engine::{Counters, OUTBOX_BYTES_MAX, OUTBOX_FRAMES_MAX, QUESTIONS_MAX};
 use crate::limits::{CLASSES, MESSAGE_CREDIT};
 
 /// Says a frame to node 0 in the name of node `from`.
@@ -108,6 +108,76 @@ fn a_peer_that_asks_and_does_not_read_costs_a_bounded_amount() {
     let place = world.engines[0].peers.find(node(1)).unwrap();
     assert!(world.engines[0].peers.at(place).outbox_bytes <= OUTBOX_BYTES_MAX);
     assert!(counted(&world, |counters| counters.crowded_out) > 900);
+}
+
+#[test]
+fn what_ends_something_has_room_however_much_a_peer_asks_and_does_not_read() {
+    let mut world = World::linked(2, false);
+    let theirs = world.create(1, 5);
+    let get = world.get(0, 1, 9);
+    world.run();
+    world.wire(0, 1).full = true;
+    for tag in 0..50_000 {
+        say(&mut world, 1, Header { tag, ..Header::new(Kind::Ping as u8) }, &[]);
+    }
+    let place = world.engines[0].peers.find(node(1)).unwrap();
+    let held = world.engines[0].peers.at(place).outbox.len();
+    assert!(held <= OUTBOX_FRAMES_MAX / 2, "{held} are held back");
+    assert_eq!(counted(&world, |counters| counters.crowded_out), 50_000 - held as u64);
+    // A program hears that it cannot be said now; what it takes back is said.
+    let release = world.on(0, |engine, links| engine.release_endpoint(theirs, links));
+    assert_eq!(release, Err(Error::MemoryLimit));
+    world.on(0, |engine, links| engine.cancel(get, links)).unwrap();
+    world.set_full(0, 1, false);
+    world.run();
+    assert_eq!(world.on(0, |engine, links| engine.release_endpoint(theirs, links)), Ok(()));
+    assert!(world.engines[1].expected.is_empty(), "the question was taken back");
+}
+
+#[test]
+fn a_question_that_was_not_said_and_is_taken_back_is_never_said() {
+    let mut world = World::linked(2, false);
+    world.set_full(0, 1, true);
+    let before = world.outs[0].sent;
+    for _ in 0..5 * QUESTIONS_MAX {
+        let get = world.get(0, 1, 9);
+        world.on(0, |engine, links| engine.cancel(get, links)).unwrap();
+        world.on(0, |engine, links| engine.drop_request(get, links));
+    }
+    let last = world.get(0, 1, 8);
+    let place = world.engines[0].peers.find(node(1)).unwrap();
+    let peer = world.engines[0].peers.at(place);
+    assert!(peer.outbox.is_empty() && peer.unsaid.len() <= 2 * QUESTIONS_MAX);
+    // An answer to a question that was not asked is none: what it gives is given back.
+    let theirs = world.create(1, 8);
+    say(&mut world, 1, Header { tag: last.0, to: theirs.bits(), ..Header::new(Kind::GetReply as u8) }, &[]);
+    assert_eq!(counted(&world, |counters| counters.unasked), 1);
+    world.set_full(0, 1, false);
+    world.run();
+    assert_eq!(world.outs[0].sent, before + 2);
+    assert_eq!(world.endpoint_of(0, last), theirs);
+}
+
+#[test]
+fn news_of_endpoints_that_change_again_and_again_is_no_queue() {
+    let mut world = World::linked(3, false);
+    let (ours, theirs) = (world.create(0, 5), world.create(2, 5));
+    world.set_full(0, 1, true);
+    let attributes = [crate::limits::PACKET_BYTES_MAX as u32, 0, 0, u32::from(crate::limits::PRIORITIES), 0];
+    let attributes: Vec<u8> = attributes.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let (from, to) = (theirs.bits(), ours.bits());
+    for _ in 0..OUTBOX_FRAMES_MAX {
+        let accept = Header { from, to, tag: 7, value: 2, ..Header::new(Kind::ConnectAccept as u8) };
+        say(&mut world, 2, accept, &attributes);
+        say(&mut world, 2, Header { to, tag: 7, value: 1, ..Header::new(Kind::Disconnect as u8) }, &[]);
+    }
+    let place = world.engines[0].peers.find(node(1)).unwrap();
+    assert!(world.engines[0].peers.at(place).outbox.is_empty());
+    let before = world.outs[0].wires[&node(1)].frames.len();
+    world.now_ns += 1_000_000_000;
+    world.set_full(0, 1, false);
+    assert_eq!(world.outs[0].wires[&node(1)].frames.len(), before + 1, "the last state is all that is said");
+    assert_eq!(counted(&world, |counters| counters.crowded_out), 0);
 }
 
 #[test]
