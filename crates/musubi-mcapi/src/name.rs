@@ -1,4 +1,5 @@
-//! Names of endpoints, the same 32 bits everywhere, so that programs can send them to one another.
+//! Names: of endpoints, the same 32 bits everywhere, so that programs can send them to one another; of requests and ends of
+//! channels, which mean something to their node only.
 //!
 //! How it works: an endpoint's name is `0 | domain 5 | node 10 | slot 10 | generation 6`, from the highest bit. The slot
 //! is the owner's place for it, not the port; the generation, 1 to 63, tells it from earlier endpoints of that slot. The
@@ -47,6 +48,14 @@ impl EndpointId {
         self.0 as u8 & Self::GENERATION_MAX
     }
 }
+
+/// A request of this node: slot and generation; never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId(pub u32);
+
+/// A channel's end of this node: slot and generation, as endpoint names without the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ChannelHandle(pub u32);
 
 impl core::fmt::Display for EndpointId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

@@ -13,9 +13,9 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::channel_state::{ChannelState, Todo};
+use super::channel::credit::{Incoming, Outgoing, PACKETS, SCALARS, Size};
+use super::channel::state::{ChannelState, Todo};
 use super::connect::{Asker, Asking};
-use super::credit::{Incoming, Outgoing, PACKETS, SCALARS, Size};
 use super::packets::QueuedPacket;
 use super::scalars::Unread;
 use super::table::Endpoint;

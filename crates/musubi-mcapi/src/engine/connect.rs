@@ -11,7 +11,7 @@
 //! Where the standard contradicts itself: an endpoint that somebody has got cannot be connected, but every program gets
 //! it before it connects. Here gets by the connecting node and by the two owners do not count; one by anybody else does.
 
-use super::channel_state::Role;
+use super::channel::state::Role;
 use super::channels::{ChannelEnd, ChannelRequest, OF_RECEIVER, Wire};
 use super::requests::Doing;
 use super::{ChannelKind, Engine, Outcome, RequestId};

@@ -7,7 +7,7 @@
 //! How it works: a block of a link is kept only by the first message in a queue, and only while the link has blocks
 //! enough; others are copied out, so that an endpoint that does not read holds nothing that others need.
 
-use super::flow::{CREDIT_STEP, Intake};
+use super::peer::flow::{CREDIT_STEP, Intake};
 use super::peers::ME;
 use super::requests::Doing;
 use super::table::{Endpoint, Queued};

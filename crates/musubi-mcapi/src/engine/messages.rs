@@ -6,15 +6,15 @@
 //! A message to an endpoint that is connected is refused, here and elsewhere, as soon as this node has heard of the connection;
 //! one that was sent before is queued like those that were there: it can be received.
 //!
-//! How it works: see `flow` for the credit, `inbox` for the receiving side. A node tells every linked one which of its endpoints
-//! are connected, see `news`. The blocking form sends or refuses; the other
+//! How it works: see `peer::flow` for the credit, `inbox` for the receiving side. A node tells every linked one which of its endpoints
+//! are connected, see `peer::news`. The blocking form sends or refuses; the other
 //! queues its message in the flow, where nothing of the blocking form overtakes it.
 
 use alloc::vec::Vec;
 
-use super::flow::Waiting;
-use super::news::Item;
 use super::output::copied;
+use super::peer::flow::Waiting;
+use super::peer::news::Item;
 use super::peers::{ME, Unconfirmed};
 use super::requests::{Doing, REQUESTS_MAX};
 use super::table::Endpoint;

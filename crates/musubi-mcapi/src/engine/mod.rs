@@ -21,23 +21,20 @@ use musubi_transport::links::{Block, Links, Payload, Report};
 
 mod asking;
 mod attributes;
-mod channel_state;
+mod channel;
 mod channel_view;
 mod channels;
 mod connect;
-mod credit;
 mod dispatch;
 mod endpoints;
-mod flow;
-
 mod gets;
 mod inbox;
 pub mod inspect;
 mod messages;
-mod news;
 mod opening;
 mod output;
 mod packets;
+mod peer;
 mod peers;
 mod polled;
 mod requests;
@@ -48,9 +45,10 @@ mod table;
 mod tests;
 
 pub use crate::frame;
-pub use crate::name::EndpointId;
+pub use crate::name::{ChannelHandle, EndpointId, RequestId};
 pub use asking::PING_BYTES_MAX;
 pub use attributes::{check_new_node_attribute, endpoint_status, endpoint_type};
+pub use channel::ChannelKind;
 pub use inbox::{LEFT_OVER_BYTES_MAX, LEFT_OVER_COST};
 pub use messages::SEND_BUFFERS;
 pub use packets::QUEUED_PACKET_BYTES_MAX;
@@ -67,23 +65,6 @@ pub enum Sending {
     Confirming(RequestId),
     /// Not taken: no credit, no room, no link yet, or something earlier still waits. Try again after any change.
     Blocked,
-}
-
-/// A request of this node: slot and generation; never 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RequestId(pub u32);
-
-/// A channel's end of this node: slot and generation, as endpoint names without the node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ChannelHandle(pub u32);
-
-/// Packet or scalar channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ChannelKind {
-    /// Packets: bytes in buffers of the receiving node.
-    Packet,
-    /// Scalars of 1, 2, 4 or 8 bytes.
-    Scalar,
 }
 
 /// What a completed request gives.

@@ -9,7 +9,7 @@
 //! what they take; the numbers are kept by class until the link confirms.
 //!
 //! What others, or a program in a loop, could make us say to a peer without end is no frame that is held back but a state that is
-//! said when there is room: questions that were not taken back meanwhile, and [`super::news`]; both, as far as others
+//! said when there is room: questions that were not taken back meanwhile, and [`super::peer::news`]; both, as far as others
 //! wish them, so often at a time. So what is held back is
 //! answers to the peer's own questions, of which no more are taken while much is held back ([`Engine::is_crowded`]), and what
 //! opens and ends: openings are refused by then, and each asking, opening and connection has few frames that end it.
@@ -17,7 +17,7 @@
 use alloc::vec::Vec;
 
 use super::channels::ChannelRequest;
-use super::news::NEWS_NS;
+use super::peer::news::NEWS_NS;
 use super::peers::{ME, OUTBOX_BYTES_MAX, OUTBOX_FRAMES_MAX, QUESTIONS_MAX, Unconfirmed};
 use super::requests::Doing;
 use super::{Engine, Outcome, RequestId};

@@ -4,15 +4,15 @@
 //! channel, senders are told, and receivers read all that had arrived before they are told. Who does not release what was
 //! received stops the sender; nothing is dropped.
 //!
-//! How it works: see [`super::credit`]. Packets that can go together, of one call or out of the queue, are handed over while
+//! How it works: see [`super::channel::credit`]. Packets that can go together, of one call or out of the queue, are handed over while
 //! the links hold back, so that they go out by few writes. A packet that lies in memory of which the link has little is
 //! copied when it comes.
 
 use alloc::vec;
 
-use super::channel_state::Role;
+use super::channel::credit::{Count, PACKETS};
+use super::channel::state::Role;
 use super::channels::{ChannelEnd, ChannelRequest};
-use super::credit::{Count, PACKETS};
 use super::messages::SEND_BUFFERS;
 use super::requests::Doing;
 use super::{ChannelHandle, ChannelKind, Engine, Outcome, RequestId, Sending};

@@ -10,8 +10,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::RequestId;
-use super::flow::{Flow, Intake, Waiting};
-use super::news::{News, Pace};
+use super::peer::flow::{Flow, Intake, Waiting};
+use super::peer::news::{News, Pace};
 use super::steps::step;
 use crate::engine::frame::{Header, Kind};
 use crate::limits::CLASSES;

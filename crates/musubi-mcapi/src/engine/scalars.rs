@@ -5,7 +5,7 @@
 
 use alloc::boxed::Box;
 
-use super::credit::SCALARS;
+use super::channel::credit::SCALARS;
 use super::{ChannelHandle, ChannelKind, Engine, Sending};
 use crate::engine::frame::{Header, Kind};
 use crate::limits::SCALAR_CREDIT;

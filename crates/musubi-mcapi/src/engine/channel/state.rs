@@ -9,23 +9,23 @@
 //! ends only tell each other: opened, no longer opened, closed. A close or data imply that the opening came before, since
 //! they may travel in another class than it.
 //!
-//! What it does not do: hold queues, requests or names; see [`super::channels`].
+//! What it does not do: hold queues, requests or names; see the engine's `channels`.
 
 use super::ChannelKind;
 use crate::Error;
 
 /// What an end is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Role {
+pub(crate) struct Role {
     /// Packets or scalars.
-    pub(super) kind: ChannelKind,
+    pub(crate) kind: ChannelKind,
     /// Whether it receives.
-    pub(super) receives: bool,
+    pub(crate) receives: bool,
 }
 
 impl Role {
     /// Whether an end of this role may be used as one of that.
-    pub(super) fn check(self, wanted: Role) -> Result<(), Error> {
+    pub(crate) fn check(self, wanted: Role) -> Result<(), Error> {
         match wanted {
             Role { kind, .. } if kind != self.kind => Err(Error::ChannelType),
             Role { receives, .. } if receives != self.receives => Err(Error::ChannelDirection),
@@ -58,7 +58,7 @@ enum Local {
 
 /// One end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ChannelState {
+pub(crate) struct ChannelState {
     join: Join,
     local: Local,
     /// The other end is open, as far as it said.
@@ -71,37 +71,37 @@ pub(super) struct ChannelState {
 
 /// What is to be done after an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Todo {
+pub(crate) struct Todo {
     /// Tell the other end: opened (or no longer).
-    pub(super) tell_open: Option<bool>,
+    pub(crate) tell_open: Option<bool>,
     /// Tell the other end: closed.
-    pub(super) tell_close: bool,
+    pub(crate) tell_close: bool,
     /// The pending opening is over, like this.
-    pub(super) opened: Option<Result<(), Error>>,
+    pub(crate) opened: Option<Result<(), Error>>,
     /// The pending closing is over.
-    pub(super) closed: bool,
+    pub(crate) closed: bool,
     /// The other end sends and takes nothing more, for this reason.
-    pub(super) peer_ended: Option<Error>,
+    pub(crate) peer_ended: Option<Error>,
     /// The connection is no more: the end is as new, but for an opening that may still be pending.
-    pub(super) parted: bool,
+    pub(crate) parted: bool,
 }
 
 /// The input cannot be from a peer that follows the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NotAllowed;
+pub(crate) struct NotAllowed;
 
 impl ChannelState {
     /// An endpoint that is no channel's end.
-    pub(super) const NEW: ChannelState =
+    pub(crate) const NEW: ChannelState =
         ChannelState { join: Join::No, local: Local::Shut, peer_open: false, peer_closed: false, told: false };
 
     /// Whether nothing is known of it.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         *self == ChannelState::NEW
     }
 
     /// Its role, once it is connected.
-    pub(super) fn role(&self) -> Option<Role> {
+    pub(crate) fn role(&self) -> Option<Role> {
         match self.join {
             Join::No | Join::Asking(_) => None,
             Join::Joined(role) | Join::Broken(role) => Some(role),
@@ -109,7 +109,7 @@ impl ChannelState {
     }
 
     /// Its role, as far as the connection or the program's opening says.
-    pub(super) fn role_so_far(&self) -> Option<Role> {
+    pub(crate) fn role_so_far(&self) -> Option<Role> {
         match self.local {
             Local::Opening(wanted) => self.role().or(Some(wanted)),
             _ => self.role(),
@@ -117,44 +117,44 @@ impl ChannelState {
     }
 
     /// Whether a connection exists or is being made.
-    pub(super) fn is_bound(&self) -> bool {
+    pub(crate) fn is_bound(&self) -> bool {
         self.join != Join::No
     }
 
     /// Whether the other end's node knows this connection.
-    pub(super) fn is_joined(&self) -> bool {
+    pub(crate) fn is_joined(&self) -> bool {
         matches!(self.join, Join::Joined(_))
     }
 
     /// Whether the other end was lost.
-    pub(super) fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         matches!(self.join, Join::Broken(_))
     }
 
     /// Whether the opening is pending.
-    pub(super) fn is_opening(&self) -> bool {
+    pub(crate) fn is_opening(&self) -> bool {
         matches!(self.local, Local::Opening(_))
     }
 
     /// Whether the program may use it.
     #[inline]
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.local == Local::Open
     }
 
     /// Whether the closing is pending: nobody reads what comes.
-    pub(super) fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.local == Local::Closing
     }
 
     /// Whether the other end has been closed.
     #[inline]
-    pub(super) fn peer_closed(&self) -> bool {
+    pub(crate) fn peer_closed(&self) -> bool {
         self.peer_closed
     }
 
     /// Whether it may be connected.
-    pub(super) fn may_join(&self) -> Result<(), Error> {
+    pub(crate) fn may_join(&self) -> Result<(), Error> {
         match (self.join, self.local) {
             (Join::No, _) => Ok(()),
             (_, Local::Closing) => Err(Error::ChannelClosePending),
@@ -163,18 +163,18 @@ impl ChannelState {
     }
 
     /// The other end's owner is being asked.
-    pub(super) fn ask(&mut self, role: Role) {
+    pub(crate) fn ask(&mut self, role: Role) {
         self.join = Join::Asking(role);
     }
 
     /// It refused, or cannot be asked.
-    pub(super) fn ask_failed(&mut self) -> Todo {
+    pub(crate) fn ask_failed(&mut self) -> Todo {
         self.join = Join::No;
         Todo { parted: true, ..Todo::default() }
     }
 
     /// It is connected. An opening that was made for another role fails here.
-    pub(super) fn join(&mut self, role: Role) -> Todo {
+    pub(crate) fn join(&mut self, role: Role) -> Todo {
         self.join = Join::Joined(role);
         let Local::Opening(wanted) = self.local else { return Todo::default() };
         match role.check(wanted) {
@@ -187,7 +187,7 @@ impl ChannelState {
     }
 
     /// The connecting was cancelled in time, if it was: the sending end's owner says so.
-    pub(super) fn may_part(&self) -> bool {
+    pub(crate) fn may_part(&self) -> bool {
         match self.join {
             Join::Asking(_) => true,
             Join::Joined(_) => !self.told,
@@ -196,7 +196,7 @@ impl ChannelState {
     }
 
     /// The connecting was cancelled.
-    pub(super) fn part(&mut self) -> Result<Todo, NotAllowed> {
+    pub(crate) fn part(&mut self) -> Result<Todo, NotAllowed> {
         if matches!(self.local, Local::Open | Local::Closing) {
             return Err(NotAllowed);
         }
@@ -205,7 +205,7 @@ impl ChannelState {
     }
 
     /// The program opens it.
-    pub(super) fn open(&mut self, wanted: Role) -> Result<Todo, Error> {
+    pub(crate) fn open(&mut self, wanted: Role) -> Result<Todo, Error> {
         if let Some(role) = self.role() {
             role.check(wanted)?;
         }
@@ -233,8 +233,8 @@ impl ChannelState {
         }
     }
 
-    /// The program gets its end without the other one; see [`super::polled`]. That one must expect it, and may be opened later.
-    pub(super) fn open_alone(&mut self) -> Todo {
+    /// The program gets its end without the other one; see the engine's `polled`. That one must expect it, and may be opened later.
+    pub(crate) fn open_alone(&mut self) -> Todo {
         if !self.is_joined() {
             return Todo::default();
         }
@@ -242,19 +242,19 @@ impl ChannelState {
     }
 
     /// The other end, which is of the same node, has been opened without this one.
-    pub(super) fn expect_alone(&mut self) {
+    pub(crate) fn expect_alone(&mut self) {
         self.told = true;
         self.peer_open = true;
     }
 
     /// The program takes a pending opening back. What the other end, for which the channel may be open, sends, stays.
-    pub(super) fn cancel_open(&mut self) -> Todo {
+    pub(crate) fn cancel_open(&mut self) -> Todo {
         self.local = Local::Shut;
         Todo { tell_open: self.is_joined().then_some(false), ..Todo::default() }
     }
 
     /// The other end was opened, or its opening was taken back.
-    pub(super) fn peer_opened(&mut self, open: bool) -> Result<Todo, NotAllowed> {
+    pub(crate) fn peer_opened(&mut self, open: bool) -> Result<Todo, NotAllowed> {
         if !self.is_joined() {
             return Err(NotAllowed);
         }
@@ -267,7 +267,7 @@ impl ChannelState {
 
     /// Data came from the other end, so it is open.
     #[inline]
-    pub(super) fn peer_sent(&mut self) -> Result<Todo, NotAllowed> {
+    pub(crate) fn peer_sent(&mut self) -> Result<Todo, NotAllowed> {
         if !self.is_joined() || !self.told || self.peer_closed {
             return Err(NotAllowed);
         }
@@ -287,7 +287,7 @@ impl ChannelState {
     }
 
     /// The other end was closed. `unread`: something is queued here.
-    pub(super) fn peer_close(&mut self, unread: bool) -> Result<Todo, NotAllowed> {
+    pub(crate) fn peer_close(&mut self, unread: bool) -> Result<Todo, NotAllowed> {
         if !self.is_joined() || !self.told || self.peer_closed {
             return Err(NotAllowed);
         }
@@ -305,7 +305,7 @@ impl ChannelState {
     }
 
     /// The program closes it.
-    pub(super) fn close(&mut self) -> Result<Todo, Error> {
+    pub(crate) fn close(&mut self) -> Result<Todo, Error> {
         if self.local != Local::Open {
             return Err(Error::ChannelNotOpen);
         }
@@ -318,7 +318,7 @@ impl ChannelState {
     }
 
     /// The other end's node, or the way to it, is gone.
-    pub(super) fn lost(&mut self) -> Todo {
+    pub(crate) fn lost(&mut self) -> Todo {
         let role = match self.join {
             Join::No | Join::Broken(_) => return Todo::default(),
             Join::Asking(_) => return self.ask_failed(),

@@ -12,28 +12,28 @@ use crate::limits::{CHANNEL_BYTES, PACKET_CREDIT, SCALAR_CREDIT};
 
 /// How much a channel holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(crate) struct Size {
     items: u32,
     bytes: u32,
 }
 
 /// Of a packet channel.
-pub(super) const PACKETS: Size = Size { items: PACKET_CREDIT, bytes: CHANNEL_BYTES };
+pub(crate) const PACKETS: Size = Size { items: PACKET_CREDIT, bytes: CHANNEL_BYTES };
 /// Of a scalar channel; its bytes are not counted.
-pub(super) const SCALARS: Size = Size { items: SCALAR_CREDIT, bytes: 0 };
+pub(crate) const SCALARS: Size = Size { items: SCALAR_CREDIT, bytes: 0 };
 
 /// Items and bytes since the channel was connected, wrapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Count {
-    pub(super) items: u32,
-    pub(super) bytes: u32,
+pub(crate) struct Count {
+    pub(crate) items: u32,
+    pub(crate) bytes: u32,
 }
 
 /// What went through, ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Total {
-    pub(super) items: u64,
-    pub(super) bytes: u64,
+pub(crate) struct Total {
+    pub(crate) items: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Total {
@@ -73,34 +73,34 @@ impl Size {
 
 /// The sender's side.
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     sent: Count,
     credited: Count,
     asked: bool,
-    pub(super) total: Total,
+    pub(crate) total: Total,
 }
 
 impl Outgoing {
     /// Whether an item of so many bytes may go.
     #[inline]
-    pub(super) fn admits(&self, size: Size, bytes: usize) -> bool {
+    pub(crate) fn admits(&self, size: Size, bytes: usize) -> bool {
         size.fits(self.sent.since(self.credited), bytes)
     }
 
     /// One went.
     #[inline]
-    pub(super) fn send(&mut self, bytes: usize) {
+    pub(crate) fn send(&mut self, bytes: usize) {
         self.sent.add(1, bytes);
         self.total.add(bytes);
     }
 
     /// Whether the receiver is to be asked now: there was no room, and it was not asked since its last credit.
-    pub(super) fn ask(&mut self) -> bool {
+    pub(crate) fn ask(&mut self) -> bool {
         !core::mem::replace(&mut self.asked, true)
     }
 
     /// Takes a credit, if it says neither less than the last one nor more than was sent.
-    pub(super) fn credit(&mut self, taken: Count) -> bool {
+    pub(crate) fn credit(&mut self, taken: Count) -> bool {
         let (fresh, held) = (taken.since(self.credited), self.sent.since(self.credited));
         if fresh.items > held.items || fresh.bytes > held.bytes {
             return false;
@@ -111,25 +111,25 @@ impl Outgoing {
     }
 
     /// Items sent for which no credit came back.
-    pub(super) fn held(&self) -> u32 {
+    pub(crate) fn held(&self) -> u32 {
         self.sent.since(self.credited).items
     }
 }
 
 /// The receiver's side.
 #[derive(Debug, Default)]
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     arrived: Count,
     given: Count,
     told: Count,
     asked: bool,
-    pub(super) total: Total,
+    pub(crate) total: Total,
 }
 
 impl Incoming {
     /// Takes note of an item that came, if the sender had credit for it.
     #[inline]
-    pub(super) fn arrive(&mut self, size: Size, bytes: usize) -> bool {
+    pub(crate) fn arrive(&mut self, size: Size, bytes: usize) -> bool {
         let fits = size.fits(self.arrived.since(self.told), bytes);
         if fits {
             self.arrived.add(1, bytes);
@@ -140,7 +140,7 @@ impl Incoming {
 
     /// Takes note of an item that needs its place no more. No more are taken back than came.
     #[inline]
-    pub(super) fn give_back(&mut self, bytes: usize) {
+    pub(crate) fn give_back(&mut self, bytes: usize) {
         let held = self.arrived.since(self.given);
         if held.items > 0 {
             self.given.add(1, bytes.min(held.bytes as usize));
@@ -148,26 +148,26 @@ impl Incoming {
     }
 
     /// Takes note that the sender found no room.
-    pub(super) fn asked(&mut self) {
+    pub(crate) fn asked(&mut self) {
         self.asked = true;
     }
 
     /// What the sender is to be told now, if anything.
     #[inline]
-    pub(super) fn due(&self, size: Size, queue_is_empty: bool) -> Option<Count> {
+    pub(crate) fn due(&self, size: Size, queue_is_empty: bool) -> Option<Count> {
         let owed = self.given.since(self.told);
         let now = owed.items > 0 && (size.is_quarter(owed) || self.asked && queue_is_empty);
         now.then_some(self.given)
     }
 
     /// The sender has been told.
-    pub(super) fn told(&mut self, count: Count) {
+    pub(crate) fn told(&mut self, count: Count) {
         self.told = count;
         self.asked = false;
     }
 
     /// Items that are queued or in a program's hand.
-    pub(super) fn held(&self) -> u32 {
+    pub(crate) fn held(&self) -> u32 {
         self.arrived.since(self.given).items
     }
 }

@@ -10,16 +10,16 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::RequestId;
 use crate::EndpointId;
 use crate::limits::MESSAGE_CREDIT;
+use crate::name::RequestId;
 
 /// The receiver tells how much was taken at the latest when it is this much.
-pub(super) const CREDIT_STEP: u32 = MESSAGE_CREDIT / 2;
+pub(crate) const CREDIT_STEP: u32 = MESSAGE_CREDIT / 2;
 
 /// Messages to one endpoint of a peer.
 #[derive(Debug, Default)]
-pub(super) struct Flow {
+pub(crate) struct Flow {
     /// Of the endpoint; 0 for none yet.
     pub generation: u8,
     /// Messages sent, and taken as far as we were told; wrapping.
@@ -33,7 +33,7 @@ pub(super) struct Flow {
 
 /// A message that waits to be sent.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     pub request: RequestId,
     pub from: EndpointId,
     pub priority: u8,
@@ -49,7 +49,7 @@ impl Flow {
 
 /// What a peer may send to, and has of, one endpoint of ours.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Intake {
+pub(crate) struct Intake {
     /// Of the endpoint; 0 for none yet.
     pub generation: u8,
     /// It is on the list of those that are to be told at the next tick.

@@ -7,18 +7,18 @@
 //! How it works: a set of endpoints whose state the peer was not told since it changed. Whoever tells goes round, once in that
 //! time, so that one which changes again and again does not keep the others back.
 //!
-//! What it does not do: know the states, or send; see [`super::messages`].
+//! What it does not do: know the states, or send; see the engine's `messages`.
 
 use alloc::collections::BTreeMap;
 
 /// How often a peer is told in [`NEWS_NS`] at most, but for the beginning of a link.
-pub(super) const NEWS_BURST: u32 = 16;
+pub(crate) const NEWS_BURST: u32 = 16;
 /// See there.
-pub(super) const NEWS_NS: u64 = 1_000_000;
+pub(crate) const NEWS_NS: u64 = 1_000_000;
 
 /// Counts what is said to a peer because of others.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// How much was said since when.
     said: u32,
     since_ns: u64,
@@ -48,7 +48,7 @@ impl Pace {
 
 /// What is to be told next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item {
+pub(crate) enum Item {
     /// The state of the endpoint of this slot and generation.
     Endpoint(u16, u8),
     /// That all has been told that was connected when the link began.
@@ -57,7 +57,7 @@ pub(super) enum Item {
 
 /// What a peer is still to be told.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(crate) struct News {
     /// Generations of endpoints by their slots.
     untold: BTreeMap<u16, u8>,
     /// The slot at which telling goes on.
