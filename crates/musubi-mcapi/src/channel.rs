@@ -1,4 +1,4 @@
-//! Ends of channels: what packets and scalars have in common.
+//! Channels: connecting, and what ends of packets and scalars have in common.
 //!
 //! What you may rely on: an end that is dropped is closed, and its endpoint can be connected again once the other side
 //! has closed too. Closing the sending side drops nothing: the receiver reads what is queued and gets
@@ -8,6 +8,7 @@ use crate::engine::{ChannelHandle, ChannelKind};
 use crate::running::Running;
 
 use crate::endpoint::{Endpoint, Named};
+use crate::node::Node;
 use crate::request::Request;
 use crate::{EndpointId, Error};
 
@@ -15,6 +16,30 @@ use crate::{EndpointId, Error};
 pub type Opening<T, R> = Request<T, R>;
 /// A channel that is being closed: complete once both sides have closed.
 pub type Closing<R> = Request<(), R>;
+
+impl<R: Running> Node<R> {
+    /// Connects two endpoints, anywhere, by a packet channel; complete when both owners know. Both sides still have to be
+    /// opened.
+    ///
+    /// # Errors
+    /// [`Error::EndpointInvalid`], [`Error::ChannelConnected`], [`Error::AttributeIncompatible`] and others, at once or
+    /// by the request.
+    pub fn connect_packets(&self, from: &impl Named, to: &impl Named) -> Result<Request<(), R>, Error> {
+        self.connect(ChannelKind::Packet, from.name(), to.name())
+    }
+
+    /// The same by a scalar channel.
+    ///
+    /// # Errors
+    /// As [`Node::connect_packets`].
+    pub fn connect_scalars(&self, from: &impl Named, to: &impl Named) -> Result<Request<(), R>, Error> {
+        self.connect(ChannelKind::Scalar, from.name(), to.name())
+    }
+
+    fn connect(&self, kind: ChannelKind, from: EndpointId, to: EndpointId) -> Result<Request<(), R>, Error> {
+        self.request(|engine, hub| engine.connect(kind, from, to, hub), |_| Ok(()))
+    }
+}
 
 /// One open end of a channel.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Endpoints: this node's own, and names of others'.
+//! Endpoints: this node's own, and names of others'; how a node makes and finds them.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -39,6 +39,62 @@ pub trait Named {
 impl Named for EndpointId {
     fn name(&self) -> EndpointId {
         *self
+    }
+}
+
+impl<R: Running> Node<R> {
+    /// Creates an endpoint at a port; `None` takes any free one.
+    ///
+    /// # Errors
+    /// [`Error::PortInvalid`], [`Error::EndpointExists`].
+    pub fn create_endpoint(&self, port: Option<u32>) -> Result<Endpoint<R>, Error> {
+        let id = self.runtime.with(|engine, hub| engine.create_endpoint(port, hub))??;
+        Ok(Endpoint::new(self.clone(), id))
+    }
+
+    /// The endpoint at a port of a node, as soon as both exist.
+    ///
+    /// # Errors
+    /// [`Error::DomainInvalid`], [`Error::NodeInvalid`], [`Error::PortInvalid`], [`Error::EndpointGetLimit`],
+    /// [`Error::Timeout`].
+    pub fn get_endpoint(&self, node: (u32, u32), port: u32, deadline: R::Deadline) -> Result<Remote<R>, Error> {
+        self.request_endpoint(node, port)?.wait(deadline)
+    }
+
+    /// Begins to look for an endpoint.
+    ///
+    /// # Errors
+    /// As [`Node::get_endpoint`]; [`Error::RequestLimit`].
+    pub fn request_endpoint(&self, node: (u32, u32), port: u32) -> Result<Request<Remote<R>, R>, Error> {
+        let finder = self.clone();
+        self.request(
+            |engine, hub| engine.get_endpoint(node, port, hub),
+            move |outcome| match outcome {
+                Outcome::Endpoint(id) => Ok(Remote::new(finder, id)),
+                _ => Err(Error::General),
+            },
+        )
+    }
+
+    /// An attribute of an endpoint anywhere.
+    ///
+    /// # Errors
+    /// [`Error::EndpointInvalid`], [`Error::AttributeNotSupported`], [`Error::Timeout`].
+    pub fn attribute<T: Value>(
+        &self,
+        endpoint: &impl Named,
+        attribute: Attribute<T>,
+        deadline: R::Deadline,
+    ) -> Result<T, Error> {
+        let name = endpoint.name();
+        let mut request: Request<T, R> = self.request(
+            |engine, hub| engine.endpoint_attribute(name, attribute.number(), T::BYTES, hub),
+            |outcome| match outcome {
+                Outcome::Attribute(bytes) => T::from_bytes(&bytes).ok_or(Error::AttributeSize),
+                _ => Err(Error::General),
+            },
+        )?;
+        request.wait(deadline)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Nodes: what a program is in a system.
 //!
+//! What it does not do: make endpoints and find them ([`crate::over::Endpoint`]), connect them ([`crate::over::Opening`]).
+//!
 //! ```
 //! # use std::sync::Arc;
 //! # use std::time::Duration;
@@ -20,14 +22,12 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::engine::{ChannelKind, Outcome, RequestId};
+use crate::engine::{Outcome, RequestId};
 use crate::running::Running;
 use musubi_transport::running::{self, Ways as _};
 
-use crate::attribute::{Attribute, Value};
-use crate::endpoint::{Endpoint, Named, Remote};
 use crate::request::{Came, Request};
-use crate::{EndpointId, Error, NodeId};
+use crate::{Error, NodeId};
 
 pub(crate) type Engine<R> = crate::engine::Engine<<R as running::Running>::Block>;
 
@@ -61,82 +61,6 @@ impl<R: Running> Node<R> {
     /// [`Error::NodeNotInitialized`] if it had ended.
     pub fn finalize(&self) -> Result<(), Error> {
         Ok(self.runtime.finish()?)
-    }
-
-    /// Creates an endpoint at a port; `None` takes any free one.
-    ///
-    /// # Errors
-    /// [`Error::PortInvalid`], [`Error::EndpointExists`].
-    pub fn create_endpoint(&self, port: Option<u32>) -> Result<Endpoint<R>, Error> {
-        let id = self.runtime.with(|engine, hub| engine.create_endpoint(port, hub))??;
-        Ok(Endpoint::new(self.clone(), id))
-    }
-
-    /// The endpoint at a port of a node, as soon as both exist.
-    ///
-    /// # Errors
-    /// [`Error::DomainInvalid`], [`Error::NodeInvalid`], [`Error::PortInvalid`], [`Error::EndpointGetLimit`],
-    /// [`Error::Timeout`].
-    pub fn get_endpoint(&self, node: (u32, u32), port: u32, deadline: R::Deadline) -> Result<Remote<R>, Error> {
-        self.request_endpoint(node, port)?.wait(deadline)
-    }
-
-    /// Begins to look for an endpoint.
-    ///
-    /// # Errors
-    /// As [`Node::get_endpoint`]; [`Error::RequestLimit`].
-    pub fn request_endpoint(&self, node: (u32, u32), port: u32) -> Result<Request<Remote<R>, R>, Error> {
-        let finder = self.clone();
-        self.request(
-            |engine, hub| engine.get_endpoint(node, port, hub),
-            move |outcome| match outcome {
-                Outcome::Endpoint(id) => Ok(Remote::new(finder, id)),
-                _ => Err(Error::General),
-            },
-        )
-    }
-
-    /// Connects two endpoints, anywhere, by a packet channel; complete when both owners know. Both sides still have to be
-    /// opened.
-    ///
-    /// # Errors
-    /// [`Error::EndpointInvalid`], [`Error::ChannelConnected`], [`Error::AttributeIncompatible`] and others, at once or
-    /// by the request.
-    pub fn connect_packets(&self, from: &impl Named, to: &impl Named) -> Result<Request<(), R>, Error> {
-        self.connect(ChannelKind::Packet, from.name(), to.name())
-    }
-
-    /// The same by a scalar channel.
-    ///
-    /// # Errors
-    /// As [`Node::connect_packets`].
-    pub fn connect_scalars(&self, from: &impl Named, to: &impl Named) -> Result<Request<(), R>, Error> {
-        self.connect(ChannelKind::Scalar, from.name(), to.name())
-    }
-
-    fn connect(&self, kind: ChannelKind, from: EndpointId, to: EndpointId) -> Result<Request<(), R>, Error> {
-        self.request(|engine, hub| engine.connect(kind, from, to, hub), |_| Ok(()))
-    }
-
-    /// An attribute of an endpoint anywhere.
-    ///
-    /// # Errors
-    /// [`Error::EndpointInvalid`], [`Error::AttributeNotSupported`], [`Error::Timeout`].
-    pub fn attribute<T: Value>(
-        &self,
-        endpoint: &impl Named,
-        attribute: Attribute<T>,
-        deadline: R::Deadline,
-    ) -> Result<T, Error> {
-        let name = endpoint.name();
-        let mut request: Request<T, R> = self.request(
-            |engine, hub| engine.endpoint_attribute(name, attribute.number(), T::BYTES, hub),
-            |outcome| match outcome {
-                Outcome::Attribute(bytes) => T::from_bytes(&bytes).ok_or(Error::AttributeSize),
-                _ => Err(Error::General),
-            },
-        )?;
-        request.wait(deadline)
     }
 
     /// Sends so many bytes to a node and back.
