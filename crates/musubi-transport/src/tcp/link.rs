@@ -69,7 +69,7 @@ pub(super) enum Dial {
     Idle,
     /// At this instant.
     At(u64),
-    /// The door tries.
+    /// The acceptor tries.
     Underway,
 }
 

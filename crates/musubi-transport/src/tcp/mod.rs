@@ -11,7 +11,7 @@
 //! after some half a second of connections that end before they carry anything. So nobody waits longer than that (and than
 //! the resolver, where the description has a name) to learn that a message cannot go.
 //!
-//! How it works: one [`Session`] a peer survives its connections. New ones come through the *door*, a thread of its own
+//! How it works: one [`Session`] a peer survives its connections. New ones come through the *acceptor*, a thread of its own
 //! that accepts, dials, makes handshakes and refuses; the node meets a connection only when it is known who speaks. Both
 //! nodes dial as long as there is none, with pauses from 10 to 500 ms; if both succeed, the session keeps the one that the node
 //! with the smaller number dialed. Sockets in use are read by spinning callers directly; all are watched by the node's
@@ -19,16 +19,16 @@
 //!
 //! What it does not do: find nodes that the description does not name; keep a link up that nobody wants.
 
+mod acceptor;
 mod admission;
-mod door;
 mod error;
-mod ledger;
+mod event_log;
 mod link;
 mod names;
+mod pending;
 mod sockets;
 mod stream;
 mod tls;
-mod visit;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -38,10 +38,10 @@ use musubi_linux::clock;
 use musubi_linux::descriptor::Descriptor;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
+pub use acceptor::{ACCEPT_NS, ACCEPTS_BURST};
 pub use admission::{HALF_OPEN_MAX, HANDSHAKES_OF_ADDRESS_MAX};
-pub use door::{ACCEPT_NS, ACCEPTS_BURST};
 pub use error::Error;
-pub use ledger::{Counters, Entry, Ledger};
+pub use event_log::{Counters, Entry, EventLog};
 
 use crate::NodeId;
 use crate::carrier::Carrier;
@@ -50,7 +50,7 @@ use crate::links::{NoBlock, Report, Sent, SharedBytes};
 use crate::picture::{DoorPicture, LinkPicture, LogPicture};
 use crate::session::{Broken, Counts, Hello, Identity, Reason, Session, State};
 use crate::topology::{Topology, Way};
-use door::{Arrival, Door, Us};
+use acceptor::{Acceptor, Arrival, Us};
 use link::{BURST_BYTES, Dial, End, Link, READ_BYTES, READY_BYTES};
 use stream::Stream;
 use tls::Tls;
@@ -63,18 +63,18 @@ pub const LEAVE_NS_MAX: u64 = 250_000_000;
 const HOT_MAX: usize = 4;
 /// How long after its last frame a link is one of them, nanoseconds.
 const HOT_NS: u64 = 1_000_000;
-/// The door's token, beyond all nodes'.
-const DOOR: u64 = CARRIER << 56 | u32::MAX as u64;
+/// The acceptor's token, beyond all nodes'.
+const ACCEPTOR: u64 = CARRIER << 56 | u32::MAX as u64;
 
 /// All links over TCP of one node.
 #[derive(Debug)]
 pub struct TcpCarrier {
     us: Arc<Us>,
     kinds: &'static Kinds,
-    ledger: Arc<Ledger>,
+    event_log: Arc<EventLog>,
     epoll: Arc<Descriptor>,
     /// `None` once the node has left.
-    door: Option<Door>,
+    acceptor: Option<Acceptor>,
     links: Vec<Link>,
     /// By [`NodeId::index`]: where in `links`, plus one; 0 for none.
     places: Vec<u16>,
@@ -131,15 +131,15 @@ impl TcpCarrier {
         };
         let identity = Identity { system: topology.system.clone(), hash: topology.hash, node: me, incarnation };
         let us = Arc::new(Us { topology, identity, tls });
-        let ledger = Arc::new(Ledger::default());
-        let door = Door::open(Arc::clone(&us), listener, Arc::clone(&ledger))?;
-        epoll::add(&epoll, door.bell(), epoll::EventData::new_u64(DOOR), epoll::EventFlags::IN)?;
+        let event_log = Arc::new(EventLog::default());
+        let acceptor = Acceptor::open(Arc::clone(&us), listener, Arc::clone(&event_log))?;
+        epoll::add(&epoll, acceptor.bell(), epoll::EventData::new_u64(ACCEPTOR), epoll::EventFlags::IN)?;
         Ok(TcpCarrier {
             us,
             kinds,
-            ledger,
+            event_log,
             epoll,
-            door: Some(door),
+            acceptor: Some(acceptor),
             links: Vec::new(),
             places: Vec::new(),
             buffer: Box::new([0; READ_BYTES]),
@@ -157,8 +157,8 @@ impl TcpCarrier {
     }
 
     /// Counts and log of this node's connections; may be read at any time, by any thread.
-    pub fn ledger(&self) -> Arc<Ledger> {
-        Arc::clone(&self.ledger)
+    pub fn event_log(&self) -> Arc<EventLog> {
+        Arc::clone(&self.event_log)
     }
 
     /// What the session with each node has done.
@@ -184,7 +184,7 @@ impl TcpCarrier {
             return Some(place);
         }
         let me = self.us.identity.node;
-        if !matches!(self.us.topology.way(me, peer)?, Way::Tcp(_)) || self.door.is_none() {
+        if !matches!(self.us.topology.way(me, peer)?, Way::Tcp(_)) || self.acceptor.is_none() {
             return None;
         }
         let session = Session::new(&self.us.identity, peer, &self.us.topology.network, self.kinds);
@@ -326,15 +326,15 @@ impl TcpCarrier {
         let mut hopeless = false;
         match end {
             End::Closed if state == State::Ended => {}
-            End::Closed => self.ledger.note(format!("node {peer} has closed the connection")),
+            End::Closed => self.event_log.note(format!("node {peer} has closed the connection")),
             End::Failed(error) => hopeless = self.note_failure(peer, error),
             End::Broken(Broken::Refused(reason)) => {
                 hopeless = is_final(*reason);
-                let text = format!("node {peer} refuses: {}", ledger::explained(*reason));
-                if hopeless { self.ledger.note_hopeless(me, text) } else { self.ledger.note(text) }
+                let text = format!("node {peer} refuses: {}", event_log::explained(*reason));
+                if hopeless { self.event_log.note_hopeless(me, text) } else { self.event_log.note(text) }
             }
-            End::Broken(Broken::Silent) => self.ledger.note(format!("node {peer} is silent")),
-            End::Broken(Broken::Protocol) => self.ledger.note(format!("node {peer} broke the protocol")),
+            End::Broken(Broken::Silent) => self.event_log.note(format!("node {peer} is silent")),
+            End::Broken(Broken::Protocol) => self.event_log.note(format!("node {peer} broke the protocol")),
         }
         let link = &mut self.links[place];
         if !matches!(end, End::Broken(_)) {
@@ -355,11 +355,11 @@ impl TcpCarrier {
     /// True if it was TLS: the peer does not believe our certificate, as we learn after we believed its.
     fn note_failure(&mut self, peer: NodeId, error: &std::io::Error) -> bool {
         let Some((fault, why)) = tls::explained(error) else {
-            self.ledger.note(format!("connection with node {peer}: {error}"));
+            self.event_log.note(format!("connection with node {peer}: {error}"));
             return false;
         };
-        self.ledger.count(|counters| counters.count_tls(fault));
-        self.ledger.note_hopeless(self.us.identity.node, format!("connection with node {peer}: {why}"));
+        self.event_log.count(|counters| counters.count_tls(fault));
+        self.event_log.note_hopeless(self.us.identity.node, format!("connection with node {peer}: {why}"));
         true
     }
 
@@ -371,8 +371,8 @@ impl TcpCarrier {
         }
     }
 
-    fn look_at_door(&mut self, now_ns: u64) {
-        let arrivals = self.door.as_ref().map(Door::arrivals).unwrap_or_default();
+    fn look_at_acceptor(&mut self, now_ns: u64) {
+        let arrivals = self.acceptor.as_ref().map(Acceptor::arrivals).unwrap_or_default();
         for arrival in arrivals {
             match arrival {
                 Arrival::Called { stream, remote, hello } => self.called(now_ns, stream, remote, &hello),
@@ -386,11 +386,11 @@ impl TcpCarrier {
         let peer = hello.identity.node;
         let Some(place) = self.link_with(peer) else { return };
         if let Err(reason) = self.links[place].session.accept(now_ns, hello) {
-            self.ledger.refused(reason, format_args!("node {peer} at {}", remote.ip()));
-            return door::tell(&mut stream, &self.us.identity, Some(peer), reason);
+            self.event_log.refused(reason, format_args!("node {peer} at {}", remote.ip()));
+            return acceptor::tell(&mut stream, &self.us.identity, Some(peer), reason);
         }
-        if let (Dial::Underway, Some(door)) = (self.links[place].dial, &self.door) {
-            door.forget(peer);
+        if let (Dial::Underway, Some(acceptor)) = (self.links[place].dial, &self.acceptor) {
+            acceptor.forget(peer);
         }
         self.attach(now_ns, place, stream);
     }
@@ -435,12 +435,12 @@ impl TcpCarrier {
         }
         let (me, link) = (self.us.identity.node, &mut self.links[place]);
         link.plan_dial(now_ns, me);
-        if let (Dial::At(at_ns), Some(door)) = (link.dial, &self.door)
+        if let (Dial::At(at_ns), Some(acceptor)) = (link.dial, &self.acceptor)
             && at_ns <= now_ns
         {
             link.dial = if link.lacks_connection() { Dial::Underway } else { Dial::Idle };
             if link.dial == Dial::Underway {
-                door.dial(link.peer);
+                acceptor.dial(link.peer);
             }
         }
     }
@@ -573,8 +573,8 @@ impl Carrier for TcpCarrier {
     }
 
     fn ready(&mut self, now_ns: u64, token: u64) {
-        if token == DOOR {
-            return self.look_at_door(now_ns);
+        if token == ACCEPTOR {
+            return self.look_at_acceptor(now_ns);
         }
         let peer = NodeId::from_index((token & u64::from(u32::MAX)) as usize);
         if let Some(place) = peer.and_then(|peer| self.find(peer)) {
@@ -642,7 +642,7 @@ impl Carrier for TcpCarrier {
     }
 
     fn describe_door(&self, door: &mut DoorPicture) {
-        self.ledger.counters().describe(door);
+        self.event_log.counters().describe(door);
     }
 
     fn log(&self) -> Vec<LogPicture> {
@@ -652,14 +652,14 @@ impl Carrier for TcpCarrier {
             times: entry.times,
             text: entry.text,
         };
-        self.ledger.log().into_iter().map(told).collect()
+        self.event_log.log().into_iter().map(told).collect()
     }
 
     fn leave(&mut self, now_ns: u64) {
         // First, so that nobody calls or is called any more.
-        if let Some(door) = self.door.take() {
+        if let Some(acceptor) = self.acceptor.take() {
             // It was registered, so this cannot fail.
-            let _ = epoll::delete(&self.epoll, door.bell());
+            let _ = epoll::delete(&self.epoll, acceptor.bell());
         }
         for place in 0..self.links.len() {
             self.links[place].wanted = false;
@@ -673,9 +673,9 @@ impl Carrier for TcpCarrier {
 
 impl Drop for TcpCarrier {
     fn drop(&mut self) {
-        if let Some(door) = &self.door {
+        if let Some(acceptor) = &self.acceptor {
             // It was registered, so this cannot fail.
-            let _ = epoll::delete(&self.epoll, door.bell());
+            let _ = epoll::delete(&self.epoll, acceptor.bell());
         }
         self.links.iter_mut().for_each(Link::detach);
     }

@@ -130,7 +130,7 @@ pub fn run(nodes: &mut [&mut TestNode], what: &str, mut done: impl FnMut(&mut [&
     let begin = Instant::now();
     while !done(nodes) {
         if begin.elapsed() >= PATIENCE {
-            let logs: Vec<_> = nodes.iter().map(|node| (node.me, node.carrier.ledger().log())).collect();
+            let logs: Vec<_> = nodes.iter().map(|node| (node.me, node.carrier.event_log().log())).collect();
             panic!("not within {PATIENCE:?}: {what}; logs: {logs:#?}");
         }
         nodes.iter_mut().for_each(|node| node.turn(1));

@@ -46,7 +46,7 @@ fn with_network(topology: &Topology, network: Network) -> Arc<Topology> {
 }
 
 fn counters(node: &TestNode) -> Counters {
-    node.carrier.ledger().counters()
+    node.carrier.event_log().counters()
 }
 
 /// The same as tools see it.
@@ -57,7 +57,7 @@ fn door(node: &TestNode) -> DoorPicture {
 }
 
 fn says(node: &TestNode, part: &str) -> bool {
-    node.carrier.ledger().log().iter().any(|entry| entry.text.contains(part))
+    node.carrier.event_log().log().iter().any(|entry| entry.text.contains(part))
 }
 
 fn address(topology: &Topology, node: u32) -> String {
@@ -107,7 +107,7 @@ fn another_authority_is_refused() {
     two.want(id(1));
     run(&mut [&mut one, &mut two], "refusals", |nodes| nodes.iter().all(|node| counters(node).tls_failed >= 1));
     assert!(one.seen.ups.is_empty() && two.seen.ups.is_empty());
-    assert!(says(&two, "another authority"), "{:?}", two.carrier.ledger().log());
+    assert!(says(&two, "another authority"), "{:?}", two.carrier.event_log().log());
     assert!(door(&two).other_authority >= 1 && door(&one).disbelieved >= 1, "{:?} {:?}", door(&one), door(&two));
 }
 

@@ -4,7 +4,7 @@
 //! What you may rely on: how many connections are half open, and how many come in a time, is bounded, by address and
 //! apart for those that the description names ([`super::admission`]); who is too many is put out at once, so nobody has to
 //! wait behind it in the kernel's queue; accepting is limited in its rate. The node's lock is never held here. Whoever is refused is counted and
-//! written to the [`Ledger`], and told why if it speaks the protocol.
+//! written to the [`EventLog`], and told why if it speaks the protocol.
 //!
 //! How it works: the carrier leaves orders (dial this node) and takes arrivals (somebody has called; the dialed one
 //! stands; it could not be reached). Each side wakes the other by an eventfd; the carrier's is in the node's epoll
@@ -27,12 +27,12 @@ use musubi_linux::epoll::NO_EVENT;
 use rustix::event::epoll;
 
 use super::admission::{Admission, Bucket, Rate, Room, Source};
-use super::ledger::{Ledger, explained};
+use super::event_log::{EventLog, explained};
 use super::names::{self, Resolver};
+use super::pending::{PENDING_NS_MAX, Pending, Progress};
 use super::sockets;
 use super::stream::Stream;
 use super::tls::{self, Tls};
-use super::visit::{Progress, VISIT_NS_MAX, Visit};
 use crate::keys;
 use crate::session::{Hello, Identity, Reason};
 use crate::topology::{Topology, Way};
@@ -53,7 +53,7 @@ const EVENTS_MAX: usize = 64;
 
 const BELL: u64 = 0;
 const LISTENER: u64 = 1;
-const VISITS: u64 = 2;
+const FIRST_PENDING: u64 = 2;
 
 /// Who this node is, for those who check others.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Us {
     }
 }
 
-/// What came through the door.
+/// What came of that.
 #[derive(Debug)]
 pub(super) enum Arrival {
     /// A node has called and said this.
@@ -92,23 +92,23 @@ enum Order {
 struct Shared {
     orders: Mutex<Vec<Order>>,
     arrivals: Mutex<VecDeque<Arrival>>,
-    /// Wakes the door.
+    /// Wakes the worker.
     inside: Descriptor,
     /// Wakes the node.
     outside: Descriptor,
     stopping: AtomicBool,
 }
 
-/// The carrier's side of the door.
+/// The carrier's side of it.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct Acceptor {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Door {
+impl Acceptor {
     /// Starts the thread. `listener` is the socket that others connect to, if this node has an address.
-    pub(super) fn open(us: Arc<Us>, listener: Option<Descriptor>, ledger: Arc<Ledger>) -> io::Result<Door> {
+    pub(super) fn open(us: Arc<Us>, listener: Option<Descriptor>, event_log: Arc<EventLog>) -> io::Result<Acceptor> {
         let shared = Arc::new(Shared {
             orders: Mutex::default(),
             arrivals: Mutex::default(),
@@ -116,9 +116,9 @@ impl Door {
             outside: Descriptor::event()?,
             stopping: AtomicBool::new(false),
         });
-        let porter = Porter::new(us, Arc::clone(&shared), listener, ledger)?;
-        let thread = std::thread::Builder::new().name("musubi-door".into()).spawn(move || porter.run())?;
-        Ok(Door { shared, thread: Some(thread) })
+        let worker = Worker::new(us, Arc::clone(&shared), listener, event_log)?;
+        let thread = std::thread::Builder::new().name("musubi-accept".into()).spawn(move || worker.run())?;
+        Ok(Acceptor { shared, thread: Some(thread) })
     }
 
     /// What becomes readable when something has arrived.
@@ -149,7 +149,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for Acceptor {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::Release);
         ring(&self.shared.inside);
@@ -161,14 +161,14 @@ impl Drop for Door {
 }
 
 /// What the thread has.
-struct Porter {
+struct Worker {
     us: Arc<Us>,
     shared: Arc<Shared>,
-    ledger: Arc<Ledger>,
+    event_log: Arc<EventLog>,
     resolver: Resolver,
     epoll: Descriptor,
     listener: Option<Descriptor>,
-    visits: BTreeMap<u64, Visit>,
+    pending: BTreeMap<u64, Pending>,
     /// Addresses that are still to be tried.
     dials: BTreeMap<NodeId, VecDeque<SocketAddr>>,
     next_token: u64,
@@ -178,27 +178,32 @@ struct Porter {
     closed: bool,
 }
 
-impl Porter {
-    fn new(us: Arc<Us>, shared: Arc<Shared>, listener: Option<Descriptor>, ledger: Arc<Ledger>) -> io::Result<Porter> {
+impl Worker {
+    fn new(
+        us: Arc<Us>,
+        shared: Arc<Shared>,
+        listener: Option<Descriptor>,
+        event_log: Arc<EventLog>,
+    ) -> io::Result<Worker> {
         let epoll = Descriptor::epoll()?;
         epoll::add(&epoll, &shared.inside, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
         if let Some(listener) = &listener {
             epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
         }
-        let (resolver, next_token) = (Resolver::default(), VISITS);
-        let (visits, dials) = (BTreeMap::new(), BTreeMap::new());
+        let (resolver, next_token) = (Resolver::default(), FIRST_PENDING);
+        let (pending, dials) = (BTreeMap::new(), BTreeMap::new());
         let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let mut admission = Admission::new(Room::of_descriptors(descriptors));
         let places = us.topology.nodes.values().filter_map(|place| names::numeric(place.tcp.as_deref()?));
         places.for_each(|place| admission.know(place.ip()));
-        Ok(Porter {
+        Ok(Worker {
             us,
             shared,
-            ledger,
+            event_log,
             resolver,
             epoll,
             listener,
-            visits,
+            pending,
             dials,
             next_token,
             accepts: Bucket::default(),
@@ -228,8 +233,8 @@ impl Porter {
     /// How long to sleep; `None` for as long as nothing comes.
     fn sleep_ns(&self) -> Option<u64> {
         let reopening = self.closed.then(|| self.accepts.due_ns(ACCEPTS, now_ns()));
-        let due_ns = self.visits.values().map(|visit| visit.until_ns).chain(reopening).min()?;
-        Some(due_ns.saturating_sub(now_ns()).min(VISIT_NS_MAX))
+        let due_ns = self.pending.values().map(|pending| pending.until_ns).chain(reopening).min()?;
+        Some(due_ns.saturating_sub(now_ns()).min(PENDING_NS_MAX))
     }
 
     fn take_orders(&mut self) {
@@ -240,7 +245,7 @@ impl Porter {
                 Order::Found(peer, addresses) => self.found(peer, addresses),
                 Order::Forget(peer) => {
                     self.dials.remove(&peer);
-                    self.visits.retain(|_, visit| visit.dialed != Some(peer));
+                    self.pending.retain(|_, pending| pending.dialed != Some(peer));
                 }
             }
         }
@@ -268,7 +273,7 @@ impl Porter {
 
     fn found(&mut self, peer: NodeId, addresses: Vec<SocketAddr>) {
         if addresses.is_empty() {
-            self.ledger.note(format!("node {peer}: its host has no address"));
+            self.event_log.note(format!("node {peer}: its host has no address"));
         }
         addresses.iter().for_each(|address| self.admission.know(address.ip()));
         // Else it has been forgotten meanwhile.
@@ -281,10 +286,10 @@ impl Porter {
     /// Tries the next address of a node that is dialed.
     fn try_next(&mut self, peer: NodeId) {
         while let Some(address) = self.dials.get_mut(&peer).and_then(VecDeque::pop_front) {
-            let begun = Visit::dial(address, peer, now_ns()).and_then(|visit| self.enter(visit));
+            let begun = Pending::dial(address, peer, now_ns()).and_then(|pending| self.enter(pending));
             match begun {
                 Ok(()) => return,
-                Err(error) => self.ledger.note(format!("node {peer} at {address}: {error}")),
+                Err(error) => self.event_log.note(format!("node {peer} at {address}: {error}")),
             }
         }
         self.unreachable(peer);
@@ -292,7 +297,7 @@ impl Porter {
 
     fn unreachable(&mut self, peer: NodeId) {
         if self.dials.remove(&peer).is_some() {
-            self.ledger.count(|counters| counters.dials_failed += 1);
+            self.event_log.count(|counters| counters.dials_failed += 1);
             self.arrive(Arrival::Unreachable { peer });
         }
     }
@@ -303,7 +308,7 @@ impl Porter {
         for _ in 0..ACCEPTS_MAX {
             let now_ns = now_ns();
             if !self.accepts.take(ACCEPTS, now_ns) {
-                self.ledger.count(|counters| counters.throttled += 1);
+                self.event_log.count(|counters| counters.throttled += 1);
                 return self.look_at_listener(false);
             }
             let Some(listener) = &self.listener else { return };
@@ -311,7 +316,7 @@ impl Porter {
                 Ok(Some((socket, remote))) => self.receive(Stream::plain(socket), remote, now_ns),
                 Ok(None) => return,
                 // The connection has ended again, or there are no descriptors left: either costs a token too.
-                Err(error) => self.ledger.note(format!("accepting: {error}")),
+                Err(error) => self.event_log.note(format!("accepting: {error}")),
             }
         }
     }
@@ -326,17 +331,17 @@ impl Porter {
     }
 
     fn receive(&mut self, stream: Stream, remote: SocketAddr, now_ns: u64) {
-        self.ledger.count(|counters| counters.accepted += 1);
+        self.event_log.count(|counters| counters.accepted += 1);
         if let Some((source, known)) = self.admission.too_many(remote.ip()) {
             self.make_room(source, known);
         }
         let ticket = self.admission.admit(remote.ip(), now_ns);
-        let begun = Visit::receive(stream, remote, &self.us, now_ns);
+        let begun = Pending::receive(stream, remote, &self.us, now_ns);
         // Its ticket is given back wherever it ends.
         let entered = match begun {
-            Ok(mut visit) => {
-                visit.ticket = Some(ticket);
-                self.enter(visit)
+            Ok(mut pending) => {
+                pending.ticket = Some(ticket);
+                self.enter(pending)
             }
             Err(error) => {
                 self.admission.done(ticket);
@@ -344,27 +349,28 @@ impl Porter {
             }
         };
         if let Err(error) = entered {
-            self.ledger.note(format!("{}: {error}", remote.ip()));
+            self.event_log.note(format!("{}: {error}", remote.ip()));
         }
     }
 
     /// Puts the oldest connection of an address out, or of all that are as well known as it.
     fn make_room(&mut self, source: Source, known: bool) {
-        let alike = |visit: &Visit| visit.ticket.as_ref().filter(|ticket| ticket.known == known).map(|of| of.source);
-        let of = |(token, visit): (&u64, &Visit)| (alike(visit) == Some(source)).then_some(*token);
-        let any = |(token, visit): (&u64, &Visit)| alike(visit).map(|_| *token);
-        let oldest = self.visits.iter().find_map(of).or_else(|| self.visits.iter().find_map(any));
-        let Some(visit) = oldest.and_then(|token| self.take(token)) else { return };
-        if !visit.ignored {
-            self.ledger.refused(Reason::Busy, visit.remote.ip());
+        let alike =
+            |pending: &Pending| pending.ticket.as_ref().filter(|ticket| ticket.known == known).map(|of| of.source);
+        let of = |(token, pending): (&u64, &Pending)| (alike(pending) == Some(source)).then_some(*token);
+        let any = |(token, pending): (&u64, &Pending)| alike(pending).map(|_| *token);
+        let oldest = self.pending.iter().find_map(of).or_else(|| self.pending.iter().find_map(any));
+        let Some(pending) = oldest.and_then(|token| self.take(token)) else { return };
+        if !pending.ignored {
+            self.event_log.refused(Reason::Busy, pending.remote.ip());
         }
     }
 
     /// Whether something that costs is done for a connection that came in; else it is left alone from now on, so that who has
     /// come does not come again at once.
     fn may_cost(&mut self, token: u64) -> bool {
-        let Some(visit) = self.visits.get_mut(&token) else { return false };
-        let Some(ticket) = &visit.ticket else { return true };
+        let Some(pending) = self.pending.get_mut(&token) else { return false };
+        let Some(ticket) = &pending.ticket else { return true };
         if self.admission.may_cost(ticket, now_ns()) {
             return true;
         }
@@ -373,20 +379,20 @@ impl Porter {
     }
 
     fn ignore(&mut self, token: u64) {
-        let Some(visit) = self.visits.get_mut(&token) else { return };
-        visit.ignored = true;
+        let Some(pending) = self.pending.get_mut(&token) else { return };
+        pending.ignored = true;
         // Cannot fail: it is registered.
-        let _ = epoll::delete(&self.epoll, &visit.stream);
-        self.ledger.count(|counters| counters.throttled += 1);
+        let _ = epoll::delete(&self.epoll, &pending.stream);
+        self.event_log.count(|counters| counters.throttled += 1);
     }
 
     fn knocked(&mut self, token: u64) {
-        let Some(visit) = self.visits.get_mut(&token) else { return };
-        let allowed = visit.ticket.as_mut().is_none_or(|ticket| self.admission.may_shake_hands(ticket, now_ns()));
+        let Some(pending) = self.pending.get_mut(&token) else { return };
+        let allowed = pending.ticket.as_mut().is_none_or(|ticket| self.admission.may_shake_hands(ticket, now_ns()));
         if !allowed {
             return self.ignore(token);
         }
-        match visit.shake_hands(&self.us) {
+        match pending.shake_hands(&self.us) {
             Ok(()) => self.step(token),
             Err(error) => self.failed(token, &error),
         }
@@ -394,17 +400,17 @@ impl Porter {
 
     // Visits of both kinds.
 
-    fn enter(&mut self, visit: Visit) -> io::Result<()> {
+    fn enter(&mut self, pending: Pending) -> io::Result<()> {
         let token = self.next_token;
         self.next_token += 1;
         // Of one that came in each step reads all that is there, unless it waits for more: nothing is told twice.
-        let flags = match (visit.awaits_writable(), visit.ticket.is_some()) {
+        let flags = match (pending.awaits_writable(), pending.ticket.is_some()) {
             (true, _) => epoll::EventFlags::OUT,
             (false, true) => epoll::EventFlags::IN | epoll::EventFlags::ET,
             (false, false) => epoll::EventFlags::IN,
         };
-        let added = epoll::add(&self.epoll, &visit.stream, epoll::EventData::new_u64(token), flags);
-        self.visits.insert(token, visit);
+        let added = epoll::add(&self.epoll, &pending.stream, epoll::EventData::new_u64(token), flags);
+        self.pending.insert(token, pending);
         if let Err(error) = added {
             drop(self.take(token));
             return Err(error.into());
@@ -413,12 +419,12 @@ impl Porter {
     }
 
     fn step(&mut self, token: u64) {
-        let Some(visit) = self.visits.get_mut(&token) else { return };
-        match visit.step(&self.us) {
-            Progress::Waits if visit.ticket.is_some() => {}
+        let Some(pending) = self.pending.get_mut(&token) else { return };
+        match pending.step(&self.us) {
+            Progress::Waits if pending.ticket.is_some() => {}
             Progress::Knocked => self.knocked(token),
             Progress::Waits => {
-                let (stream, data) = (&visit.stream, epoll::EventData::new_u64(token));
+                let (stream, data) = (&pending.stream, epoll::EventData::new_u64(token));
                 // Cannot fail: it is registered.
                 let _ = epoll::modify(&self.epoll, stream, data, epoll::EventFlags::IN);
             }
@@ -429,20 +435,20 @@ impl Porter {
         }
     }
 
-    fn take(&mut self, token: u64) -> Option<Visit> {
-        let mut visit = self.visits.remove(&token)?;
-        if let Some(ticket) = visit.ticket.take() {
+    fn take(&mut self, token: u64) -> Option<Pending> {
+        let mut pending = self.pending.remove(&token)?;
+        if let Some(ticket) = pending.ticket.take() {
             self.admission.done(ticket);
         }
         // It is registered, or it was refused that.
-        let _ = epoll::delete(&self.epoll, &visit.stream);
-        Some(visit)
+        let _ = epoll::delete(&self.epoll, &pending.stream);
+        Some(pending)
     }
 
     fn reached(&mut self, token: u64) {
-        let Some(Visit { stream, dialed: Some(peer), .. }) = self.take(token) else { return };
+        let Some(Pending { stream, dialed: Some(peer), .. }) = self.take(token) else { return };
         self.dials.remove(&peer);
-        self.ledger.count(|counters| counters.dialed += 1);
+        self.event_log.count(|counters| counters.dialed += 1);
         self.arrive(Arrival::Reached { peer, stream });
     }
 
@@ -450,8 +456,8 @@ impl Porter {
         if locked(&self.shared.arrivals).len() >= ARRIVALS_MAX {
             return self.refuse(token, Reason::Busy, Some(hello.identity.node));
         }
-        let Some(Visit { stream, remote, .. }) = self.take(token) else { return };
-        self.ledger.count(|counters| counters.admitted += 1);
+        let Some(Pending { stream, remote, .. }) = self.take(token) else { return };
+        self.event_log.count(|counters| counters.admitted += 1);
         if stream.is_encrypted() {
             self.admission.proved(remote.ip());
         }
@@ -459,46 +465,46 @@ impl Porter {
     }
 
     fn failed(&mut self, token: u64, error: &io::Error) {
-        let Some(visit) = self.take(token) else { return };
+        let Some(pending) = self.take(token) else { return };
         let tls = tls::explained(error);
-        self.ledger.count(|counters| match (&tls, visit.dialed) {
+        self.event_log.count(|counters| match (&tls, pending.dialed) {
             (Some((fault, _)), _) => counters.count_tls(*fault),
             (None, None) => counters.hung_up += 1,
             (None, Some(_)) => {}
         });
-        match (visit.dialed, tls.map(|(_, why)| why)) {
+        match (pending.dialed, tls.map(|(_, why)| why)) {
             (Some(peer), tls) => {
                 // So is a certificate that this node lacks.
                 let hopeless = tls.is_some() || error.kind() == io::ErrorKind::Unsupported;
                 let why = tls.unwrap_or_else(|| error.to_string());
-                let text = format!("node {peer} at {}: {why}", visit.remote);
+                let text = format!("node {peer} at {}: {why}", pending.remote);
                 match hopeless {
-                    true => self.ledger.note_hopeless(self.us.identity.node, text),
-                    false => self.ledger.note(text),
+                    true => self.event_log.note_hopeless(self.us.identity.node, text),
+                    false => self.event_log.note(text),
                 }
                 self.try_next(peer);
             }
-            (None, Some(why)) => self.ledger.note(format!("refused {}: {why}", visit.remote.ip())),
-            (None, None) => self.ledger.note(format!("{} hung up before it said who it is", visit.remote.ip())),
+            (None, Some(why)) => self.event_log.note(format!("refused {}: {why}", pending.remote.ip())),
+            (None, None) => self.event_log.note(format!("{} hung up before it said who it is", pending.remote.ip())),
         }
     }
 
     fn refuse(&mut self, token: u64, reason: Reason, whom: Option<NodeId>) {
         if !self.may_cost(token) {
-            let Some(visit) = self.visits.get(&token) else { return };
-            return self.ledger.refused(reason, visit.remote.ip());
+            let Some(pending) = self.pending.get(&token) else { return };
+            return self.event_log.refused(reason, pending.remote.ip());
         }
-        let Some(mut visit) = self.take(token) else { return };
-        match visit.dialed.or(whom) {
-            Some(node) => self.ledger.refused(reason, format_args!("node {node} at {}", visit.remote.ip())),
-            None => self.ledger.refused(reason, visit.remote.ip()),
+        let Some(mut pending) = self.take(token) else { return };
+        match pending.dialed.or(whom) {
+            Some(node) => self.event_log.refused(reason, format_args!("node {node} at {}", pending.remote.ip())),
+            None => self.event_log.refused(reason, pending.remote.ip()),
         }
-        if let Some(peer) = visit.dialed {
+        if let Some(peer) = pending.dialed {
             let (me, why) = (self.us.identity.node, explained(reason));
-            notices::say(|| format!("node {me}: no link: node {peer} at {}: {why}", visit.remote));
+            notices::say(|| format!("node {me}: no link: node {peer} at {}: {why}", pending.remote));
         }
-        tell(&mut visit.stream, &self.us.identity, whom, reason);
-        if let Some(peer) = visit.dialed {
+        tell(&mut pending.stream, &self.us.identity, whom, reason);
+        if let Some(peer) = pending.dialed {
             self.try_next(peer);
         }
     }
@@ -508,17 +514,17 @@ impl Porter {
         if self.closed && self.accepts.due_ns(ACCEPTS, now_ns) <= now_ns {
             self.look_at_listener(true);
         }
-        let late = |(token, visit): (&u64, &Visit)| (visit.until_ns <= now_ns).then_some(*token);
-        let late: Vec<u64> = self.visits.iter().filter_map(late).collect();
+        let late = |(token, pending): (&u64, &Pending)| (pending.until_ns <= now_ns).then_some(*token);
+        let late: Vec<u64> = self.pending.iter().filter_map(late).collect();
         for token in late {
-            let Some(visit) = self.take(token) else { continue };
-            match visit.dialed {
-                None if visit.ignored => {}
+            let Some(pending) = self.take(token) else { continue };
+            match pending.dialed {
+                None if pending.ignored => {}
                 Some(peer) => {
-                    self.ledger.note(format!("node {peer} at {}: no answer", visit.remote));
+                    self.event_log.note(format!("node {peer} at {}: no answer", pending.remote));
                     self.try_next(peer);
                 }
-                None => self.ledger.refused(Reason::TimeOut, visit.remote.ip()),
+                None => self.event_log.refused(Reason::TimeOut, pending.remote.ip()),
             }
         }
     }

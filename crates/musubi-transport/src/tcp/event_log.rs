@@ -58,12 +58,12 @@ pub struct Entry {
     pub text: String,
 }
 
-/// Counts and log of a node's connections; shared by the door and the links.
+/// What happened to a node's connections; shared by the acceptor and the links.
 #[derive(Debug, Default)]
-pub struct Ledger(Mutex<Pages>);
+pub struct EventLog(Mutex<Kept>);
 
 #[derive(Debug, Default)]
-struct Pages {
+struct Kept {
     counters: Counters,
     log: VecDeque<Entry>,
 }
@@ -115,19 +115,19 @@ impl Counters {
     }
 }
 
-impl Ledger {
+impl EventLog {
     /// The counts so far.
     pub fn counters(&self) -> Counters {
-        self.pages().counters
+        self.kept().counters
     }
 
     /// The log, oldest entry first.
     pub fn log(&self) -> Vec<Entry> {
-        self.pages().log.iter().cloned().collect()
+        self.kept().log.iter().cloned().collect()
     }
 
     pub(super) fn count(&self, change: impl FnOnce(&mut Counters)) {
-        change(&mut self.pages().counters);
+        change(&mut self.kept().counters);
     }
 
     /// Counts a refusal of ours and says why.
@@ -145,17 +145,17 @@ impl Ledger {
     pub(super) fn note(&self, mut text: String) {
         text.truncate(text.floor_char_boundary(ENTRY_BYTES_MAX));
         let at_ns = now_ns();
-        let mut pages = self.pages();
-        let place = pages.log.iter().position(|entry| entry.text == text);
-        let mut entry = place.and_then(|place| pages.log.remove(place)).unwrap_or(Entry { at_ns, times: 0, text });
+        let mut kept = self.kept();
+        let place = kept.log.iter().position(|entry| entry.text == text);
+        let mut entry = place.and_then(|place| kept.log.remove(place)).unwrap_or(Entry { at_ns, times: 0, text });
         (entry.at_ns, entry.times) = (at_ns, entry.times + 1);
-        if pages.log.len() == ENTRIES_MAX {
-            pages.log.pop_front();
+        if kept.log.len() == ENTRIES_MAX {
+            kept.log.pop_front();
         }
-        pages.log.push_back(entry);
+        kept.log.push_back(entry);
     }
 
-    fn pages(&self) -> MutexGuard<'_, Pages> {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
         // Counts and entries are whole at every instant: a panic elsewhere does not spoil them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -186,17 +186,17 @@ mod tests {
 
     #[test]
     fn what_repeats_is_counted_and_the_rest_is_bounded() {
-        let ledger = Ledger::default();
-        ledger.note("kept".into());
+        let log = EventLog::default();
+        log.note("kept".into());
         for _ in 0..10_000 {
-            ledger.refused(Reason::Garbage, "10.0.0.9");
+            log.refused(Reason::Garbage, "10.0.0.9");
         }
-        let log = ledger.log();
-        assert_eq!((log.len(), log[0].text.as_str(), log[1].times), (2, "kept", 10_000));
-        assert_eq!(ledger.counters().refused.of(Reason::Garbage), 10_000);
-        (0..1000).for_each(|number| ledger.note(format!("entry {number} {}", "ä".repeat(1000))));
-        let log = ledger.log();
-        assert_eq!(log.len(), ENTRIES_MAX);
-        assert!(log.iter().all(|entry| entry.text.len() <= ENTRY_BYTES_MAX));
+        let kept = log.log();
+        assert_eq!((kept.len(), kept[0].text.as_str(), kept[1].times), (2, "kept", 10_000));
+        assert_eq!(log.counters().refused.of(Reason::Garbage), 10_000);
+        (0..1000).for_each(|number| log.note(format!("entry {number} {}", "ä".repeat(1000))));
+        let kept = log.log();
+        assert_eq!(kept.len(), ENTRIES_MAX);
+        assert!(kept.iter().all(|entry| entry.text.len() <= ENTRY_BYTES_MAX));
     }
 }

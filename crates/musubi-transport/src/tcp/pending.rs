@@ -1,16 +1,16 @@
 //! A connection that does not belong to a link yet: from its first packet until it is known who speaks.
 //!
-//! What you may rely on: a visit ends after [`VISIT_NS_MAX`], or [`LOOKS_MAX`] looks, at the latest; it reads no byte beyond the hello of who dialed.
+//! What you may rely on: one ends after [`PENDING_NS_MAX`], or [`LOOKS_MAX`] looks, at the latest; it reads no byte beyond the hello of who dialed.
 //!
 //! How it works: of a connection that we began: connect, TLS if needed, done (the session says hello). Of one that came in:
 //! TLS if needed, hello, checks that need no state of a link, done. TLS begins, and has memory, when a first record has come
-//! and the door allows it.
+//! and the acceptor allows it.
 
 use std::io;
 use std::net::SocketAddr;
 
+use super::acceptor::Us;
 use super::admission::Ticket;
-use super::door::Us;
 use super::sockets::{self, Got};
 use super::stream::Stream;
 use super::tls;
@@ -19,15 +19,15 @@ use crate::keys;
 use crate::session::{Greeting, Hello, Reason, Step};
 use crate::topology::Way;
 
-/// A visit is over by then, nanoseconds after its beginning.
-pub(super) const VISIT_NS_MAX: u64 = 2_000_000_000;
+/// It is over by then, nanoseconds after its beginning.
+pub(super) const PENDING_NS_MAX: u64 = 2_000_000_000;
 
-/// Looks at one visit: who says a hello of some hundred bytes byte by byte does not cost more than others.
+/// Looks at one: who says a hello of some hundred bytes byte by byte does not cost more than others.
 const LOOKS_MAX: u32 = 256;
 
 /// A connection that is not known yet.
 #[derive(Debug)]
-pub(super) struct Visit {
+pub(super) struct Pending {
     pub(super) stream: Stream,
     pub(super) remote: SocketAddr,
     /// Whom we dialed; `None` if the other side did.
@@ -50,7 +50,7 @@ enum Stage {
     Greeting(Greeting),
 }
 
-/// How a visit goes on.
+/// How it goes on.
 #[derive(Debug)]
 pub(super) enum Progress {
     /// More has to come.
@@ -67,12 +67,12 @@ pub(super) enum Progress {
     Refused(Reason, Option<NodeId>),
 }
 
-impl Visit {
+impl Pending {
     /// We begin to connect.
-    pub(super) fn dial(remote: SocketAddr, peer: NodeId, now_ns: u64) -> io::Result<Visit> {
+    pub(super) fn dial(remote: SocketAddr, peer: NodeId, now_ns: u64) -> io::Result<Pending> {
         let stream = Stream::plain(sockets::connect(remote)?);
-        let until_ns = now_ns + VISIT_NS_MAX;
-        Ok(Visit {
+        let until_ns = now_ns + PENDING_NS_MAX;
+        Ok(Pending {
             stream,
             remote,
             dialed: Some(peer),
@@ -85,12 +85,13 @@ impl Visit {
     }
 
     /// Somebody has connected.
-    pub(super) fn receive(stream: Stream, remote: SocketAddr, us: &Us, now_ns: u64) -> io::Result<Visit> {
-        let until_ns = now_ns + VISIT_NS_MAX;
+    pub(super) fn receive(stream: Stream, remote: SocketAddr, us: &Us, now_ns: u64) -> io::Result<Pending> {
+        let until_ns = now_ns + PENDING_NS_MAX;
         let stage = Stage::Connecting;
-        let mut visit = Visit { stream, remote, dialed: None, until_ns, ticket: None, ignored: false, stage, looks: 0 };
-        visit.secure(us)?;
-        Ok(visit)
+        let mut pending =
+            Pending { stream, remote, dialed: None, until_ns, ticket: None, ignored: false, stage, looks: 0 };
+        pending.secure(us)?;
+        Ok(pending)
     }
 
     /// Whether it waits until it may write, not until something comes.
