@@ -13,7 +13,7 @@ use rustix::event::epoll;
 
 use super::sockets::Got;
 use super::stream::Stream;
-use super::token_of;
+use super::table::token_of;
 use crate::NodeId;
 use crate::picture::LinkPicture;
 use crate::session::{Broken, Session, State};

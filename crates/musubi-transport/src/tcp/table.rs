@@ -1,0 +1,64 @@
+//! The links of a node by their peers, and the tokens of their descriptors.
+
+use std::ops::{Deref, DerefMut};
+
+use super::link::Link;
+use crate::NodeId;
+
+/// This carrier's number: the highest byte of its tokens.
+pub const CARRIER: u64 = 2;
+/// The acceptor's token, beyond all nodes'.
+pub(super) const ACCEPTOR: u64 = CARRIER << 56 | u32::MAX as u64;
+
+const _: () = assert!(NodeId::COUNT < u16::MAX as usize, "a place fits into 16 bits");
+
+/// The token of the link with a node.
+pub(super) fn token_of(peer: NodeId) -> u64 {
+    CARRIER << 56 | peer.index() as u64
+}
+
+/// Whose token it is.
+pub(super) fn peer_of(token: u64) -> Option<NodeId> {
+    NodeId::from_index((token & u64::from(u32::MAX)) as usize)
+}
+
+/// All links: a slice, in the order in which they were made. A link's place in it never changes.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    links: Vec<Link>,
+    /// By [`NodeId::index`]: where in `links`, plus one; 0 for none.
+    places: Vec<u16>,
+}
+
+impl Table {
+    /// Where the link with a node is.
+    pub(super) fn find(&self, peer: NodeId) -> Option<usize> {
+        let place = *self.places.get(peer.index())?;
+        usize::from(place).checked_sub(1)
+    }
+
+    /// One more; there is none with that node.
+    pub(super) fn add(&mut self, link: Link) -> usize {
+        let at = link.peer.index();
+        self.links.push(link);
+        if self.places.len() <= at {
+            self.places.resize(at + 1, 0);
+        }
+        self.places[at] = self.links.len() as u16;
+        self.links.len() - 1
+    }
+}
+
+impl Deref for Table {
+    type Target = [Link];
+
+    fn deref(&self) -> &[Link] {
+        &self.links
+    }
+}
+
+impl DerefMut for Table {
+    fn deref_mut(&mut self) -> &mut [Link] {
+        &mut self.links
+    }
+}
