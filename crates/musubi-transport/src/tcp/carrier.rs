@@ -13,7 +13,7 @@ use rustix::event::epoll;
 
 use super::acceptor::{Acceptor, Us};
 use super::link::{End, Link, READ_BYTES};
-use super::table::{ACCEPTOR, Table, peer_of};
+use super::table::{ACCEPTOR, LinkTable, peer_of};
 use super::tls::{self, Tls};
 use super::{Entry, Error, EventLog, names, sockets};
 use crate::NodeId;
@@ -36,7 +36,7 @@ pub struct TcpCarrier {
     pub(super) epoll: Arc<Descriptor>,
     /// `None` once the node has left.
     pub(super) acceptor: Option<Acceptor>,
-    pub(super) links: Table,
+    pub(super) links: LinkTable,
     pub(super) buffer: Box<[u8; READ_BYTES]>,
     /// Links that may have something to report.
     pub(super) noisy: VecDeque<usize>,
@@ -92,7 +92,7 @@ impl TcpCarrier {
             event_log,
             epoll,
             acceptor: Some(acceptor),
-            links: Table::default(),
+            links: LinkTable::default(),
             buffer: Box::new([0; READ_BYTES]),
             noisy: VecDeque::new(),
             touched: Vec::new(),

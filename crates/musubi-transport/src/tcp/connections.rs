@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use musubi_linux::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::acceptor::{self, Acceptor, Arrival};
+use super::acceptor::{Acceptor, Arrival};
 use super::link::{Dial, End, Link};
 use super::stream::Stream;
-use super::{LEAVE_NS_MAX, TcpCarrier, event_log, tls};
+use super::{LEAVE_NS_MAX, TcpCarrier, event_log, tls, worker};
 use crate::NodeId;
 use crate::session::{Broken, Hello, Reason, State};
 
@@ -92,7 +92,7 @@ impl TcpCarrier {
         let Some(place) = self.link_with(peer) else { return };
         if let Err(reason) = self.links[place].session.accept(now_ns, hello) {
             self.event_log.refused(reason, format_args!("node {peer} at {}", remote.ip()));
-            return acceptor::tell(&mut stream, &self.us.identity, Some(peer), reason);
+            return worker::tell(&mut stream, &self.us.identity, Some(peer), reason);
         }
         if let (Dial::Underway, Some(acceptor)) = (self.links[place].dial, &self.acceptor) {
             acceptor.forget(peer);

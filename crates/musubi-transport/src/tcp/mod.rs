@@ -19,10 +19,12 @@
 //!
 //! What it does not do: find nodes that the description does not name; keep a link up that nobody wants.
 
+mod accepting;
 mod acceptor;
 mod admission;
 mod carrier;
 mod connections;
+mod dialing;
 mod error;
 mod event_log;
 mod link;
@@ -33,8 +35,9 @@ mod stream;
 mod table;
 mod tls;
 mod traffic;
+mod worker;
 
-pub use acceptor::{ACCEPT_NS, ACCEPTS_BURST};
+pub use accepting::{ACCEPT_NS, ACCEPTS_BURST};
 pub use admission::{HALF_OPEN_MAX, HANDSHAKES_OF_ADDRESS_MAX};
 pub use carrier::{TcpCarrier, obstacle};
 pub use error::Error;

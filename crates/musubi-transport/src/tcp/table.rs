@@ -24,13 +24,13 @@ pub(super) fn peer_of(token: u64) -> Option<NodeId> {
 
 /// All links: a slice, in the order in which they were made. A link's place in it never changes.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct LinkTable {
     links: Vec<Link>,
     /// By [`NodeId::index`]: where in `links`, plus one; 0 for none.
     places: Vec<u16>,
 }
 
-impl Table {
+impl LinkTable {
     /// Where the link with a node is.
     pub(super) fn find(&self, peer: NodeId) -> Option<usize> {
         let place = *self.places.get(peer.index())?;
@@ -49,7 +49,7 @@ impl Table {
     }
 }
 
-impl Deref for Table {
+impl Deref for LinkTable {
     type Target = [Link];
 
     fn deref(&self) -> &[Link] {
@@ -57,7 +57,7 @@ impl Deref for Table {
     }
 }
 
-impl DerefMut for Table {
+impl DerefMut for LinkTable {
     fn deref_mut(&mut self) -> &mut [Link] {
         &mut self.links
     }
