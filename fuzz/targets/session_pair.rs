@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use musubi_fuzz::nodes::session;
-use musubi_mcapi::engine::frame::{Header, Kind};
+use musubi_mcapi::engine::frame::{Header, KINDS, Kind};
+use musubi_transport::Priority;
 use musubi_transport::links::{Report, Sent};
 use musubi_transport::session::{Greeting, Session, State};
 
@@ -26,7 +27,7 @@ struct Pair {
     streams: [VecDeque<u8>; 2],
     /// Who is dialed and has not understood by whom.
     greeting: Option<(usize, Greeting)>,
-    sent: [[VecDeque<u32>; 5]; 2],
+    sent: [[VecDeque<u32>; Priority::COUNT]; 2],
     next: u32,
 }
 
@@ -45,11 +46,11 @@ impl Pair {
     }
 
     fn send(&mut self, side: usize, class: u8, length: usize) {
-        let class = class % 5;
+        let class = Priority::new(class % (1 + KINDS.least_urgent.class())).expect("a class in use");
         let header = Header { class, length: length as u32, tag: self.next, ..Header::new(Kind::Packet as u8) };
         let payload = vec![self.next as u8; length];
         if let Sent::Numbered(_) = self.sessions[side].enqueue(&header, &payload) {
-            self.sent[side][usize::from(class)].push_back(self.next);
+            self.sent[side][class.index()].push_back(self.next);
         }
         self.next += 1;
     }
@@ -82,7 +83,7 @@ impl Pair {
         while let Some(report) = self.sessions[side].next_report() {
             match report {
                 Report::Frame { header, payload, .. } => {
-                    let expected = self.sent[1 - side][usize::from(header.class)].pop_front();
+                    let expected = self.sent[1 - side][header.class.index()].pop_front();
                     assert_eq!(expected, Some(header.tag));
                     let mut bytes = vec![0; payload.len()];
                     payload.copy_to(&mut bytes);

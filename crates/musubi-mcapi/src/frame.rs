@@ -3,20 +3,35 @@
 //! What you may rely on: an engine is handed frames only whose kind and class are one of these and whose length the kind may
 //! have; the link ends where one is not.
 
+use musubi_transport::Priority;
 pub use musubi_transport::frame::Header;
 use musubi_transport::frame::{Kinds, Shape};
 
-use crate::limits::{CLASSES, MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
+use crate::limits::{CLASS_OF_PRIORITY, MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
 
 /// What links are told of them.
-pub static KINDS: Kinds = Kinds { classes: CLASSES, shapes: &Kind::SHAPES };
+pub static KINDS: Kinds = Kinds { least_urgent: class_of(CLASS_OF_PRIORITY.len() as u8 - 1), shapes: &Kind::SHAPES };
+
+/// The class of a priority; of one that does not exist, that of the least urgent.
+#[inline]
+pub const fn class_of(priority: u8) -> Priority {
+    let last = CLASS_OF_PRIORITY.len() - 1;
+    let priority = priority as usize;
+    CLASS_OF_PRIORITY[if priority < last { priority } else { last }]
+}
+
+/// The priority whose frames are of this class; `None` for control's.
+#[inline]
+pub fn priority_of(class: Priority) -> Option<u8> {
+    CLASS_OF_PRIORITY.iter().position(|of| *of == class).map(|priority| priority as u8)
+}
 
 /// What a frame is. The fields of the header mean what each kind says; those not named are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Message `from` an endpoint `to` another; class `1 + priority`.
+    /// Message `from` an endpoint `to` another; class [`class_of`] its priority.
     Message = 1,
     /// Credit: endpoint `from` has taken `value` messages (cumulative, wrapping) of the node that this is sent to.
     MessageCredit = 2,
@@ -134,6 +149,30 @@ impl Kind {
             Kind::AttributeReply | Kind::ConnectAccept => 64,
             Kind::Ping | Kind::Pong | Kind::InspectReply => 65_536,
             _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_priority_has_a_class_of_its_own_behind_controls() {
+        let classes = [0, 1, 2, 3].map(|of| class_of(of).class());
+        assert_eq!(classes, [1, 2, 3, 4]);
+        assert_eq!(class_of(4), class_of(3));
+        let back = Priority::all().map(priority_of);
+        assert!(back.eq([None, Some(0), Some(1), Some(2), Some(3), None, None, None]));
+    }
+
+    #[test]
+    fn frames_of_other_classes_are_refused() {
+        for number in 0..=u8::MAX {
+            let mut bytes = Header::new(Kind::Message as u8).encode();
+            bytes[1] = number;
+            let class = Header::decode(&bytes, &KINDS).map(|header| header.class.class());
+            assert_eq!(class, (number <= 4).then_some(number));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! docs/wire.md says the same as the code: numbers of kinds, records, steps, errors and reasons, places of fields, limits.
 
-use musubi_mcapi::engine::frame::Kind;
+use musubi_mcapi::engine::frame::{KINDS, Kind, class_of};
 use musubi_mcapi::{Error, NodeId, limits};
 use musubi_transport::frame::{Header, VERSION};
 use musubi_transport::session::{CONTROL_BYTES, Hello, Identity, MAGIC, NAME_BYTES_MAX, Reason, Record, Step, Word};
@@ -80,7 +80,7 @@ fn fields_lie_where_the_tables_say() {
     assert_eq!(Hello::BYTES - place("name"), NAME_BYTES_MAX);
 
     let record_bytes =
-        Record { word: Word::More, class: 4, flags: 1, length: 0x0102, number: 0x0304, received: 0x0506 };
+        Record { word: Word::More, class: class_of(3), flags: 1, length: 0x0102, number: 0x0304, received: 0x0506 };
     let (bytes, place) = (record_bytes.encode(), places(record));
     for (field, number, length) in [
         ("word", 2, 1),
@@ -95,7 +95,7 @@ fn fields_lie_where_the_tables_say() {
     }
 
     let header = Header {
-        class: 4,
+        class: class_of(3),
         status: 5,
         flags: 6,
         length: 7,
@@ -126,7 +126,7 @@ fn limits_are_those_of_the_code() {
     let limits = [
         ("MESSAGE_BYTES_MAX", limits::MESSAGE_BYTES_MAX),
         ("PACKET_BYTES_MAX", limits::PACKET_BYTES_MAX),
-        ("CLASSES", limits::CLASSES.into()),
+        ("LEAST_URGENT", KINDS.least_urgent.index()),
         ("PRIORITIES", limits::PRIORITIES.into()),
         ("MESSAGE_CREDIT", limits::MESSAGE_CREDIT as usize),
         ("PACKET_CREDIT", limits::PACKET_CREDIT as usize),
@@ -136,4 +136,10 @@ fn limits_are_those_of_the_code() {
     ];
     let code = limits.map(|(name, value)| (name.to_owned(), value.to_string()));
     assert_eq!(table("constant", "value"), [code.to_vec()]);
+}
+
+#[test]
+fn priorities_are_of_the_classes_of_the_code() {
+    let code = (0..limits::PRIORITIES).map(|of| (of.to_string(), class_of(of).class().to_string()));
+    assert_eq!(table("priority", "class"), [code.collect::<Vec<_>>()]);
 }

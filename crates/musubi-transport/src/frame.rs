@@ -4,7 +4,10 @@
 //! header whose kind and class exist and whose length its kind may have, or nothing.
 //!
 //! How it works: which kinds there are is the protocol's to say, as numbers ([`Kinds`]); links look a number up, and carry
-//! the words behind it as they are.
+//! the words behind it as they are. A frame's class is one of the plan's priorities, the same scale as that of channels; a
+//! protocol says up to which it uses them.
+
+use crate::Priority;
 
 /// Version of the frames; nodes with another one refuse each other.
 pub const VERSION: u16 = 2;
@@ -21,20 +24,26 @@ pub struct Shape {
 /// The frames of a protocol, as far as links check them.
 #[derive(Clone, Copy, Debug)]
 pub struct Kinds {
-    /// Classes in use, at most [`CLASSES`](crate::limits::CLASSES).
-    pub classes: u8,
+    /// The last class in use. [`Priority::MOST_URGENT`] is control's, which never waits for data.
+    pub least_urgent: Priority,
     /// By number of the kind; none where there is no such kind.
     pub shapes: &'static [Option<Shape>],
 }
 
 impl Kinds {
     /// No frames: of links that are only opened.
-    pub const NONE: &'static Kinds = &Kinds { classes: 0, shapes: &[] };
+    pub const NONE: &'static Kinds = &Kinds { least_urgent: Priority::MOST_URGENT, shapes: &[] };
 
     /// The shape of the kind of this number.
     #[inline]
     pub fn shape(&self, kind: u8) -> Option<Shape> {
         *self.shapes.get(usize::from(kind))?
+    }
+
+    /// The class that a peer named by this number, if it is in use.
+    #[inline]
+    pub fn class(&self, number: u8) -> Option<Priority> {
+        Priority::new(number).filter(|class| *class <= self.least_urgent)
     }
 }
 
@@ -44,7 +53,7 @@ pub struct Header {
     /// What it is: a number of the protocol's.
     pub kind: u8,
     /// Class on the link. Frames of one class arrive in order.
-    pub class: u8,
+    pub class: Priority,
     /// 0, or why something failed, as the kind says.
     pub status: u8,
     /// Bits that the kind defines.
@@ -67,7 +76,7 @@ impl Header {
 
     /// A header with everything 0 but its kind.
     pub const fn new(kind: u8) -> Header {
-        Header { kind, class: 0, status: 0, flags: 0, length: 0, from: 0, to: 0, tag: 0, value: 0 }
+        Header { kind, class: Priority::MOST_URGENT, status: 0, flags: 0, length: 0, from: 0, to: 0, tag: 0, value: 0 }
     }
 
     /// The words of a header: its bytes, four at a time, little-endian.
@@ -93,7 +102,7 @@ impl Header {
     /// [`Header::encode`] for memory that is written in words.
     #[inline]
     pub fn to_words(&self) -> [u32; Header::WORDS] {
-        let first = u32::from_le_bytes([self.kind, self.class, self.status, self.flags]);
+        let first = u32::from_le_bytes([self.kind, self.class.class(), self.status, self.flags]);
         [first, self.length, self.from, self.to, self.tag, self.value]
     }
 
@@ -101,8 +110,8 @@ impl Header {
     #[inline]
     pub fn from_words([first, length, from, to, tag, value]: [u32; Header::WORDS], kinds: &Kinds) -> Option<Header> {
         let [kind, class, status, flags] = first.to_le_bytes();
-        let shape = kinds.shape(kind)?;
-        if class >= kinds.classes || length > shape.payload_max {
+        let (shape, class) = (kinds.shape(kind)?, kinds.class(class)?);
+        if length > shape.payload_max {
             return None;
         }
         Some(Header { kind, class, status, flags, length, from, to, tag, value })

@@ -40,3 +40,4 @@ mod wakers;
 
 pub use error::LinkError;
 pub use id::NodeId;
+pub use musubi_core::guarantee::Priority;

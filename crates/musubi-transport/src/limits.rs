@@ -12,5 +12,3 @@ pub const TOOL_NODES: core::ops::RangeInclusive<u32> = 1008..=NODE_MAX;
 pub const TOOL_NODE_TCP: u32 = 1016;
 /// Most payload of a frame, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
-/// Most classes of a link: 0 for control, the others for data, the most urgent first. Frames of one class arrive in order.
-pub const CLASSES: u8 = 5;

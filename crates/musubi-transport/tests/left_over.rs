@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use musubi_mcapi::engine::frame::{Header, Kind};
+use musubi_mcapi::engine::frame::{Header, Kind, class_of};
 use musubi_mcapi::process::Running as Node;
 use musubi_mcapi::{EndpointId, Error, NodeId};
 use musubi_transport::carrier::Carrier;
@@ -75,8 +75,13 @@ fn a_sleeper_is_told_of_what_another_thread_has_left() {
         let sleeper = scope.spawn(|| receive(&node, inbox, Deadline::after(Duration::from_secs(10))));
         thread::sleep(Duration::from_millis(50));
         let from = EndpointId::new(peer, 1, 1);
-        let header =
-            Header { class: 1, length: 4, from: from.bits(), to: inbox.bits(), ..Header::new(Kind::Message as u8) };
+        let header = Header {
+            class: class_of(0),
+            length: 4,
+            from: from.bits(),
+            to: inbox.bits(),
+            ..Header::new(Kind::Message as u8)
+        };
         let nothing_new = (0..MANY).map(|_| Report::Acknowledged { peer, number: 77 });
         let payload = Payload::Short(Short::new(b"text").unwrap());
         let begin = Instant::now();

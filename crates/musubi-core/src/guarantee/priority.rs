@@ -24,6 +24,13 @@ impl Priority {
     pub const MOST_URGENT: Priority = Priority(0);
     /// The last class.
     pub const LEAST_URGENT: Priority = Priority(PRIORITIES - 1);
+    /// How many there are, for tables that have one entry a class.
+    pub const COUNT: usize = PRIORITIES as usize;
+
+    /// All, the most urgent first.
+    pub fn all() -> impl DoubleEndedIterator<Item = Priority> + ExactSizeIterator {
+        (0..PRIORITIES).map(Priority)
+    }
 
     /// The class with this number; `None` if it is not below [`PRIORITIES`].
     pub const fn new(class: u8) -> Option<Priority> {
@@ -40,7 +47,9 @@ impl Priority {
         self.0 < other.0
     }
 
-    const fn index(self) -> usize {
+    /// Its place in a table of [`Priority::COUNT`] entries.
+    #[inline]
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 }

@@ -23,6 +23,7 @@ use super::{ChannelHandle, ChannelKind, Engine, Outcome, RequestId, endpoint_typ
 use crate::engine::frame::{Header, Kind};
 use crate::limits::ENDPOINTS_MAX;
 use crate::{EndpointId, Error, NodeId};
+use musubi_transport::Priority;
 use musubi_transport::links::{Block, Links, Loss, Payload};
 
 /// Bits of a handle that name the endpoint's place; the others, below the highest, name the opening.
@@ -47,18 +48,23 @@ pub(super) enum ChannelRequest {
 }
 
 /// The connection of an end, for the frames to the other one.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Wire {
     /// The other end's owner, by its place in the table of peers.
     pub place: u16,
     /// Class of the data.
-    pub class: u8,
+    pub class: Priority,
     /// The other end.
     pub to: u32,
     /// Number of the connection as our frames say it; 0 for none.
     pub number: u32,
     /// As the other end's frames say it.
     pub expected: u32,
+}
+
+impl Wire {
+    /// Of an end that is not connected.
+    pub(super) const NONE: Wire = Wire { place: 0, class: Priority::MOST_URGENT, to: 0, number: 0, expected: 0 };
 }
 
 /// The numbers of a connection are those of the sending end's owner, and each node has its own. So that two of them are not
@@ -122,7 +128,7 @@ impl<B> ChannelEnd<B> {
     pub fn new() -> Self {
         ChannelEnd {
             state: ChannelState::NEW,
-            wire: Wire::default(),
+            wire: Wire::NONE,
             handle: 0,
             opening: None,
             closing: None,

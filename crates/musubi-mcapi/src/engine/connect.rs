@@ -15,8 +15,8 @@ use super::channel::state::Role;
 use super::channels::{ChannelEnd, ChannelRequest, OF_RECEIVER, Wire};
 use super::requests::Doing;
 use super::{ChannelKind, Engine, Outcome, RequestId};
-use crate::engine::frame::{Header, Kind};
-use crate::limits::{PACKET_BYTES_MAX, PRIORITIES};
+use crate::engine::frame::{Header, Kind, class_of};
+use crate::limits::PACKET_BYTES_MAX;
 use crate::{EndpointId, Error, NodeId};
 use alloc::vec::Vec;
 use musubi_transport::links::{Block, Links, Payload};
@@ -261,7 +261,7 @@ impl<B: Block> Engine<B> {
         let attributes = endpoint.attributes;
         endpoint.attributes.kind = role.kind.number();
         let Ok(end) = self.end_made_at(at) else { return };
-        let class = 1 + (attributes.priority as u8).min(PRIORITIES - 1);
+        let class = class_of(attributes.priority as u8);
         let (mut number, mut expected) = (number, number | OF_RECEIVER);
         if role.receives {
             core::mem::swap(&mut number, &mut expected);

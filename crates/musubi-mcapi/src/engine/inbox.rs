@@ -12,7 +12,7 @@ use super::peers::ME;
 use super::requests::Doing;
 use super::table::{Endpoint, Queued};
 use super::{Engine, Message, Outcome, RequestId};
-use crate::engine::frame::{Header, Kind};
+use crate::engine::frame::{Header, Kind, priority_of};
 use crate::limits::{MESSAGE_BYTES_MAX, MESSAGE_CREDIT};
 use crate::{EndpointId, Error, NodeId};
 use musubi_transport::links::{Block, Links, Payload, Sent};
@@ -121,7 +121,7 @@ impl<B: Block> Engine<B> {
             self.refuse(place, |counters| &mut counters.not_theirs);
             return;
         };
-        let Some(priority) = header.class.checked_sub(1) else {
+        let Some(priority) = priority_of(header.class) else {
             self.refuse(place, |counters| &mut counters.malformed);
             return;
         };

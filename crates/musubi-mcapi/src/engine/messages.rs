@@ -19,7 +19,7 @@ use super::peers::{ME, Unconfirmed};
 use super::requests::{Doing, REQUESTS_MAX};
 use super::table::Endpoint;
 use super::{Engine, Outcome, RequestId, Sending};
-use crate::engine::frame::{Header, Kind};
+use crate::engine::frame::{Header, Kind, class_of};
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::{EndpointId, Error};
 use musubi_transport::links::{Block, Links, Sent};
@@ -142,7 +142,7 @@ impl<B: Block> Engine<B> {
         let Sent::Numbered(number) = sent else { return Ok(Sending::Done) };
         let request = self.requests.create(Doing::Confirm { bytes: payload.len() as u32 })?;
         let unconfirmed = Unconfirmed { number, request: Some(request) };
-        self.peers.at(place).unconfirmed[usize::from(header.class)].push_back(unconfirmed);
+        self.peers.at(place).unconfirmed[header.class.index()].push_back(unconfirmed);
         Ok(Sending::Confirming(request))
     }
 
@@ -291,7 +291,7 @@ impl<B: Block> Engine<B> {
                     if let Some(pending) = self.requests.pending_mut(message.request) {
                         pending.doing = Doing::Confirm { bytes: bytes as u32 };
                     }
-                    let (node, class) = (self.peers.at(place).node, 1 + message.priority);
+                    let (node, class) = (self.peers.at(place).node, class_of(message.priority));
                     self.confirm_latest(node, class, message.request);
                 }
                 _ => self.complete(message.request, Ok(Outcome::Sent(bytes))),
@@ -348,5 +348,5 @@ fn is_announced<B>(endpoint: &Endpoint<B>) -> bool {
 
 fn message_header(from: EndpointId, to: EndpointId, priority: u8, bytes: usize) -> Header {
     let header = Header::new(Kind::Message as u8);
-    Header { class: 1 + priority, length: bytes as u32, from: from.bits(), to: to.bits(), ..header }
+    Header { class: class_of(priority), length: bytes as u32, from: from.bits(), to: to.bits(), ..header }
 }

@@ -13,6 +13,7 @@ use super::requests::Doing;
 use super::{ChannelHandle, ChannelKind, Engine, Outcome, RequestId};
 use crate::engine::frame::{Header, Kind};
 use crate::{EndpointId, Error};
+use musubi_transport::Priority;
 use musubi_transport::links::{Block, Links, Sent};
 
 impl<B: Block> Engine<B> {
@@ -97,7 +98,7 @@ impl<B: Block> Engine<B> {
                 end.close_due = true;
                 self.send_queued(at, links);
             }
-            _ => self.emit_at(wire.place, close_frame(wire, 0), &[], links),
+            _ => self.emit_at(wire.place, close_frame(wire, Priority::MOST_URGENT), &[], links),
         }
     }
 
@@ -175,6 +176,6 @@ impl<B: Block> Engine<B> {
     }
 }
 
-fn close_frame(wire: Wire, class: u8) -> Header {
+fn close_frame(wire: Wire, class: Priority) -> Header {
     Header { class, to: wire.to, tag: wire.number, ..Header::new(Kind::Close as u8) }
 }

@@ -23,6 +23,7 @@ use super::requests::Doing;
 use super::{Engine, Outcome, RequestId};
 use crate::engine::frame::{Header, Kind};
 use crate::{Error, NodeId};
+use musubi_transport::Priority;
 use musubi_transport::links::{Block, Links, Payload, Sent, SharedBytes, Short};
 
 impl<B: Block> Engine<B> {
@@ -88,15 +89,15 @@ impl<B: Block> Engine<B> {
         }
         let sent = send(links, &header);
         if let Sent::Numbered(number) = sent {
-            peer.unconfirmed[usize::from(header.class)].push_back(Unconfirmed { number, request: None });
+            peer.unconfirmed[header.class.index()].push_back(Unconfirmed { number, request: None });
         }
         sent
     }
 
     /// Lets a request complete when the frame that was just handed over (and numbered) is confirmed or lost.
-    pub(super) fn confirm_latest(&mut self, to: NodeId, class: u8, request: RequestId) {
+    pub(super) fn confirm_latest(&mut self, to: NodeId, class: Priority, request: RequestId) {
         let Some(place) = self.peers.find(to) else { return };
-        if let Some(latest) = self.peers.at(place).unconfirmed[usize::from(class)].back_mut() {
+        if let Some(latest) = self.peers.at(place).unconfirmed[class.index()].back_mut() {
             latest.request = Some(request);
         }
     }
@@ -136,7 +137,7 @@ impl<B: Block> Engine<B> {
                 Sent::Full | Sent::NoLink => return,
                 Sent::Delivered => {}
                 Sent::Numbered(number) => {
-                    peer.unconfirmed[usize::from(header.class)].push_back(Unconfirmed { number, request: None });
+                    peer.unconfirmed[header.class.index()].push_back(Unconfirmed { number, request: None });
                 }
             }
             peer.outbox_bytes -= payload.len();

@@ -19,6 +19,7 @@ use super::{ChannelHandle, ChannelKind, Engine, Outcome, RequestId, Sending};
 use crate::engine::frame::{Header, Kind};
 use crate::limits::PACKET_BYTES_MAX;
 use crate::{EndpointId, Error};
+use musubi_transport::Priority;
 use musubi_transport::links::{Block, Links, Payload, Sent, SharedBytes, Short};
 
 /// Most bytes of packets that wait to be sent on one channel; one alone always may.
@@ -231,7 +232,7 @@ impl<B: Block> Engine<B> {
         self.channels.block(place, at.slot());
     }
 
-    fn confirm(&mut self, place: u16, class: u8, request: RequestId, bytes: usize) {
+    fn confirm(&mut self, place: u16, class: Priority, request: RequestId, bytes: usize) {
         if let Some(pending) = self.requests.pending_mut(request) {
             pending.doing = Doing::Confirm { bytes: bytes as u32 };
         }

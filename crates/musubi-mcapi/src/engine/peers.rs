@@ -14,8 +14,8 @@ use super::peer::flow::{Flow, Intake, Waiting};
 use super::peer::news::{News, Pace};
 use super::steps::step;
 use crate::engine::frame::{Header, Kind};
-use crate::limits::CLASSES;
 use crate::{EndpointId, NodeId};
+use musubi_transport::Priority;
 
 /// Most questions that one node may have unanswered at another.
 pub const QUESTIONS_MAX: usize = 4096;
@@ -125,7 +125,7 @@ pub(super) struct Peer {
     pub outbox: VecDeque<(Header, Vec<u8>)>,
     pub outbox_bytes: usize,
     /// What the link has taken, by class.
-    pub unconfirmed: [VecDeque<Unconfirmed>; CLASSES as usize],
+    pub unconfirmed: [VecDeque<Unconfirmed>; Priority::COUNT],
     pub counters: PeerCounters,
 }
 
@@ -153,7 +153,7 @@ impl Peer {
             gets_held: 0,
             outbox: VecDeque::new(),
             outbox_bytes: 0,
-            unconfirmed: [const { VecDeque::new() }; CLASSES as usize],
+            unconfirmed: [const { VecDeque::new() }; Priority::COUNT],
             counters: PeerCounters::default(),
         }
     }

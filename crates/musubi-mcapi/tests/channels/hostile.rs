@@ -4,6 +4,7 @@ use musubi_mcapi::EndpointId;
 use musubi_mcapi::engine::frame::{Header, KINDS, Kind};
 use musubi_mcapi::engine::{ChannelKind, Counters, Sending};
 use musubi_mcapi::limits::{PACKET_CREDIT, SCALAR_CREDIT};
+use musubi_transport::Priority;
 
 use super::orders::exchange;
 use super::world::{Channel, Mode, World, node};
@@ -235,7 +236,7 @@ fn any_frame_of_the_kinds_of_channels_in_any_state() {
         for _ in 0..60 {
             let name = |n: usize| names.get(n).copied().unwrap_or(n as u32 * 0x1234_5677);
             let header = Header {
-                class: next(5) as u8,
+                class: Priority::new(next(Priority::COUNT) as u8).unwrap(),
                 status: next(50) as u8,
                 flags: next(3) as u8,
                 from: [number, number | OF_RECEIVER, name(next(7))][next(3)],

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use musubi_mcapi::engine::frame::{Header, KINDS, Kind};
 use musubi_mcapi::engine::{ChannelHandle, ChannelKind, Engine, Outcome, RequestId, Sending};
-use musubi_mcapi::limits::CLASSES;
 use musubi_mcapi::{EndpointId, Error, NodeId};
+use musubi_transport::Priority;
 use musubi_transport::links::{Block, Links, Loss, Payload, Report, Sent, Short};
 
 /// Payload in place.
@@ -55,7 +55,7 @@ struct InFlight {
 /// One direction of a link.
 #[derive(Debug, Default)]
 struct Direction {
-    queues: [VecDeque<InFlight>; CLASSES as usize],
+    queues: [VecDeque<InFlight>; Priority::COUNT],
     /// Confirmations that are on their way back.
     confirmed: VecDeque<u64>,
     numbered: u64,
@@ -103,7 +103,7 @@ impl Links for Port<'_> {
         }
         let (mode, room) = (self.net.mode, self.net.room);
         let direction = self.net.directions.entry((self.me, to)).or_default();
-        let class = if mode == Mode::Memory { 0 } else { usize::from(header.class) };
+        let class = if mode == Mode::Memory { 0 } else { header.class.index() };
         if direction.queues[class].len() >= room {
             direction.was_full = true;
             return Sent::Full;

@@ -19,7 +19,7 @@ use crate::protocol::Protocol;
 use crate::shm::{Arrival, ShmCarrier};
 use crate::tcp::TcpCarrier;
 use crate::topology::{Topology, Way};
-use crate::{LinkError, NodeId, notices};
+use crate::{LinkError, NodeId, Priority, notices};
 
 pub use crate::shm::Block;
 
@@ -248,10 +248,10 @@ impl Hub {
         self.network.is_some()
     }
 
-    /// Gives the engine one report, of memory first, which is the quicker one, and says its frame's class, 0 if it is
-    /// none; `None` if there is no report.
+    /// Gives the engine one report, of memory first, which is the quicker one, and says its frame's class, that of
+    /// control if it is none; `None` if there is no report.
     #[inline(always)]
-    pub(super) fn take_in_one<P: Protocol<Block = Block>>(&mut self, engine: &mut P) -> Option<u8> {
+    pub(super) fn take_in_one<P: Protocol<Block = Block>>(&mut self, engine: &mut P) -> Option<Priority> {
         let Some(memory) = &mut self.memory else { return self.take_in_other(engine) };
         match memory.next_place() {
             Some(place) => self.take_in_from(place, engine),
@@ -262,14 +262,14 @@ impl Hub {
 
     /// Gives the engine what else there is to report, where [`ShmCarrier::next_place`] has found none.
     #[inline(never)]
-    fn take_in_other<P: Protocol<Block = Block>>(&mut self, engine: &mut P) -> Option<u8> {
+    fn take_in_other<P: Protocol<Block = Block>>(&mut self, engine: &mut P) -> Option<Priority> {
         let of_memory = self.memory.as_mut().and_then(ShmCarrier::next_of_rest);
         let report = match of_memory {
             Some(report) => report,
             None => self.network.as_mut()?.next_report(self.now_ns).map(without_blocks)?,
         };
         let now_ns = self.time_of::<P>(&report);
-        let class = if let Report::Frame { header, .. } = &report { header.class } else { 0 };
+        let class = if let Report::Frame { header, .. } = &report { header.class } else { Priority::MOST_URGENT };
         engine.report(now_ns, report, self);
         Some(class)
     }
@@ -277,7 +277,7 @@ impl Hub {
     /// Gives the engine the next frame of a link in shared memory. A report is large, and costs more to hand on than a
     /// scalar to take in.
     #[inline(never)]
-    fn take_in_from<P: Protocol<Block = Block>>(&mut self, place: u16, engine: &mut P) -> Option<u8> {
+    fn take_in_from<P: Protocol<Block = Block>>(&mut self, place: u16, engine: &mut P) -> Option<Priority> {
         let memory = self.memory.as_mut()?;
         let Some((node, header, word)) = memory.brief_from(place) else { return self.take_in_arrival(place, engine) };
         let now_ns = self.time_of_frame::<P>(&header);
@@ -287,7 +287,7 @@ impl Hub {
 
     /// Gives the engine the next frame of a link, whose payload is longer; or what is to be reported instead.
     #[inline(never)]
-    fn take_in_arrival<P: Protocol<Block = Block>>(&mut self, place: u16, engine: &mut P) -> Option<u8> {
+    fn take_in_arrival<P: Protocol<Block = Block>>(&mut self, place: u16, engine: &mut P) -> Option<Priority> {
         let memory = self.memory.as_mut()?;
         // If the link has just ended there is a report of that, and its successor's frames come behind it.
         let arrival = if memory.holds_reports() { None } else { memory.arrival_from(place) };

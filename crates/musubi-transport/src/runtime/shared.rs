@@ -19,9 +19,9 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 use super::Options;
 use super::events::EventLoop;
 use super::hub::{Block, Hub, REPORTS_MAX, Wiring};
-use crate::LinkError;
 use crate::protocol::Protocol;
 use crate::wakers::Wakers;
+use crate::{LinkError, Priority};
 
 /// Tries what a thread waits for; true if it is there.
 pub(super) type Ready<'r, P> = &'r mut dyn FnMut(&mut P, &mut Hub) -> bool;
@@ -362,7 +362,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         for _ in 0..REPORTS_MAX {
             let came = state.hub.take_in_one(&mut state.engine);
             if state.engine.changes() != *seen {
-                state.taken.note(came.unwrap_or(0));
+                state.taken.note(came.unwrap_or(Priority::MOST_URGENT));
                 let found = state.attempt(ready);
                 *seen = state.engine.changes();
                 if found {
@@ -530,17 +530,17 @@ impl<P: Protocol<Block = Block>> State<P> {
 /// Classes of the frames of data that a call has taken in.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
-    last: u8,
-    most_urgent: u8,
+    last: Priority,
+    most_urgent: Priority,
 }
 
 impl Taken {
-    const NOTHING: Taken = Taken { last: 0, most_urgent: u8::MAX };
+    const NOTHING: Taken = Taken { last: Priority::MOST_URGENT, most_urgent: Priority::LEAST_URGENT };
 
     /// Control is nobody's news of its own.
     #[inline]
-    fn note(&mut self, class: u8) {
-        if class != 0 {
+    fn note(&mut self, class: Priority) {
+        if class != Priority::MOST_URGENT {
             *self = Taken { last: class, most_urgent: self.most_urgent.min(class) };
         }
     }

@@ -13,8 +13,8 @@ use alloc::vec::Vec;
 
 use super::pool::Pool;
 use super::record::{Record, Word};
+use crate::Priority;
 use crate::frame::{Header, Kinds};
-use crate::limits::CLASSES;
 use crate::links::{NoBlock, Payload, Short};
 
 const HEAD_BYTES: usize = Record::BYTES + Header::BYTES;
@@ -82,7 +82,7 @@ struct Expected {
 /// The piece whose payload comes next.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    class: u8,
+    class: Priority,
     missing: usize,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Inbox {
     head: Vec<u8>,
     ahead: [u8; HEAD_BYTES],
     piece: Option<Piece>,
-    gathering: [Gathering; CLASSES as usize],
+    gathering: [Gathering; Priority::COUNT],
     expected: Option<Expected>,
     /// Memory for what is expected.
     spare: Vec<u8>,
@@ -195,7 +195,10 @@ impl Inbox {
 
     /// The record that begins here; remembers what it acknowledges.
     fn record(&mut self, head: &[u8; HEAD_BYTES]) -> Result<Record, Violation> {
-        let record = head.first_chunk::<{ Record::BYTES }>().and_then(Record::decode).ok_or(Violation)?;
+        let record = head
+            .first_chunk::<{ Record::BYTES }>()
+            .and_then(|head| Record::decode(head, self.kinds))
+            .ok_or(Violation)?;
         self.heard = Some(record.received);
         Ok(record)
     }
@@ -219,7 +222,7 @@ impl Inbox {
         self.count(record)?;
         let header =
             Header::decode(frame, self.kinds).filter(|header| header.class == record.class).ok_or(Violation)?;
-        let gathering = &mut self.gathering[usize::from(record.class)];
+        let gathering = &mut self.gathering[record.class.index()];
         let (here, whole) = (record.length as usize - Header::BYTES, header.length as usize);
         // A piece brings the frame on, and does not go beyond it.
         if gathering.header.is_some() || here > whole || here == 0 && whole > 0 {
@@ -243,7 +246,7 @@ impl Inbox {
     fn more(&mut self, record: Record) -> Result<Option<Item>, Violation> {
         self.count(record)?;
         let here = record.length as usize;
-        let gathering = &self.gathering[usize::from(record.class)];
+        let gathering = &self.gathering[record.class.index()];
         if gathering.header.is_none() || here > gathering.missing() {
             return Err(Violation);
         }
@@ -253,7 +256,7 @@ impl Inbox {
 
     fn payload(&mut self, piece: Piece, bytes: &mut &[u8]) -> Result<Option<Item>, Violation> {
         let (taken, rest) = bytes.split_at(piece.missing.min(bytes.len()));
-        self.gathering[usize::from(piece.class)].add(taken);
+        self.gathering[piece.class.index()].add(taken);
         *bytes = rest;
         Ok(self.advance(piece, taken.len()))
     }
@@ -265,7 +268,7 @@ impl Inbox {
         if missing > 0 {
             return None;
         }
-        let gathering = &mut self.gathering[usize::from(piece.class)];
+        let gathering = &mut self.gathering[piece.class.index()];
         let here = gathering.filled - gathering.whole;
         gathering.whole = gathering.filled;
         let whole = gathering.missing() == 0;
@@ -297,7 +300,7 @@ impl Inbox {
             self.provide_spare(expected);
             return Some([&mut [], &mut self.ahead, &mut self.spare[..expected.first]]);
         };
-        let gathering = &self.gathering[usize::from(piece.class)];
+        let gathering = &self.gathering[piece.class.index()];
         let ends = gathering.missing() == piece.missing;
         let expected = Expected { first: gathering.first, whole: gathering.filled + piece.missing };
         let spare_bytes = if ends { expected.first } else { 0 };
@@ -308,7 +311,7 @@ impl Inbox {
         if ends {
             self.provide_spare(expected);
         }
-        let rest = self.gathering[usize::from(piece.class)].room(piece.missing);
+        let rest = self.gathering[piece.class.index()].room(piece.missing);
         Some([rest, &mut self.ahead, &mut self.spare[..spare_bytes]])
     }
 
@@ -327,7 +330,7 @@ impl Inbox {
     pub(super) fn landed(&mut self, bytes: usize) -> (Option<Item>, usize) {
         let Some(piece) = self.piece else { return (None, bytes) };
         let here = bytes.min(piece.missing);
-        self.gathering[usize::from(piece.class)].filled += here;
+        self.gathering[piece.class.index()].filled += here;
         (self.advance(piece, here), bytes - here)
     }
 
@@ -340,7 +343,7 @@ impl Inbox {
     /// becomes its frame's memory. Gives the frame if they complete it; `None` if they are anything else.
     pub(super) fn adopt_spare(&mut self, bytes: usize) -> Option<Option<Item>> {
         let piece = self.piece.filter(|piece| bytes <= piece.missing)?;
-        let gathering = &mut self.gathering[usize::from(piece.class)];
+        let gathering = &mut self.gathering[piece.class.index()];
         let whole = gathering.header.map_or(0, |header| header.length as usize);
         let fits = bytes <= self.spare.len() && whole < self.spare.capacity();
         if gathering.filled > 0 || piece.missing < LANDING_BYTES_MIN || !fits {
@@ -389,13 +392,15 @@ mod tests {
     use super::*;
     use crate::frame::Shape;
 
-    const KINDS: &Kinds = &Kinds { classes: CLASSES, shapes: &[Some(Shape { payload_max: 65_536, awaited: false })] };
+    const CLASS: Priority = Priority::new(1).unwrap();
+    const KINDS: &Kinds =
+        &Kinds { least_urgent: Priority::LEAST_URGENT, shapes: &[Some(Shape { payload_max: 65_536, awaited: false })] };
 
     /// A first piece of `here` bytes of a frame of `whole`, with the payload that it says it has.
     fn first(here: usize, whole: u32) -> Vec<u8> {
         let length = (Header::BYTES + here) as u32;
-        let record = Record { word: Word::First, class: 1, flags: 0, length, number: 1, received: 0 };
-        let header = Header { class: 1, length: whole, ..Header::new(0) };
+        let record = Record { word: Word::First, class: CLASS, flags: 0, length, number: 1, received: 0 };
+        let header = Header { class: CLASS, length: whole, ..Header::new(0) };
         let mut bytes = record.encode().to_vec();
         bytes.extend_from_slice(&header.encode());
         bytes.resize(bytes.len() + here, 7);

@@ -15,12 +15,13 @@ use super::CONTROL_BYTES;
 use super::hello::Hello;
 use super::pool::Pool;
 use super::record::{Record, Word};
+use crate::Priority;
 use crate::frame::Header;
-use crate::limits::{CLASSES, PAYLOAD_BYTES_MAX};
+use crate::limits::PAYLOAD_BYTES_MAX;
 use crate::links::SharedBytes;
 use crate::topology::Network;
 
-const LANES: usize = CLASSES as usize;
+const LANES: usize = Priority::COUNT;
 /// Room for the headers before a frame's payload.
 const BEFORE: usize = Record::BYTES + Header::BYTES;
 /// What a frame counts for beyond its payload: headers, places in queues and log. So that small ones are bounded too.
@@ -41,7 +42,7 @@ pub(super) enum Body<'a> {
 #[derive(Debug)]
 struct Frame {
     number: u64,
-    class: u8,
+    class: Priority,
     /// Record, header, and the payload unless that is shared.
     buffer: Vec<u8>,
     shared: Option<SharedBytes>,
@@ -179,7 +180,7 @@ impl Outbox {
             Body::Copied(payload) => (payload, None),
             Body::Shared(shared) => (&[][..], Some(shared)),
         };
-        let class = usize::from(header.class);
+        let class = header.class.index();
         let cost = FRAME_COST + payload.len() + shared.map_or(0, |shared| shared.len());
         if !self.has_room(class, cost) {
             self.refused[class] = self.refused[class].max(cost);
@@ -302,7 +303,7 @@ impl Outbox {
 
     /// Makes a record ready that is no piece.
     pub(super) fn say(&mut self, word: Word, flags: u8, received: u32) {
-        let own = Record { word, class: 0, flags, length: 0, number: 0, received }.encode();
+        let own = Record { word, class: Priority::MOST_URGENT, flags, length: 0, number: 0, received }.encode();
         self.ready_bytes += own.len();
         self.ready.push_back(Ready { own, own_length: Record::BYTES as u8, lane: 0, ordinal: 0, start: 0, end: 0 });
     }
@@ -390,7 +391,7 @@ impl Outbox {
         lane.acknowledged = 0;
         lane.popped += 1;
         lane.cursor -= 1;
-        let class = usize::from(frame.class);
+        let class = frame.class.index();
         self.acknowledged[class] = frame.number;
         self.acknowledged_classes |= 1 << class;
         *self.cost_of(class) -= FRAME_COST + frame.len() - BEFORE;

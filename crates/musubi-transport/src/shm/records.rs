@@ -3,6 +3,7 @@
 use musubi_core::lane::{Brief, Link, Payload, RECORD_BYTES_MAX};
 use musubi_core::layout::LinkShape;
 
+use crate::Priority;
 use crate::frame::{Header, Kinds};
 use crate::limits::PAYLOAD_BYTES_MAX;
 
@@ -40,7 +41,7 @@ pub enum Refused {
 #[inline(always)]
 pub fn send(link: &mut Link<'_>, header: &Header, payload: &[u8]) -> Result<(), Refused> {
     let head = header.to_words();
-    let spare = if header.class == 0 { 0 } else { CONTROL_SLOTS };
+    let spare = if header.class == Priority::MOST_URGENT { 0 } else { CONTROL_SLOTS };
     let sent = if payload.len() <= IN_LANE_MAX {
         link.send(&head, payload, spare)
     } else {

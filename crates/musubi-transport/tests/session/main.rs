@@ -4,14 +4,15 @@ mod world;
 
 use std::sync::Arc;
 
-use musubi_mcapi::engine::frame::KINDS;
-use musubi_mcapi::limits::CLASSES;
+use musubi_transport::Priority;
 use musubi_transport::links::{Loss, Report, Sent, SharedBytes};
-use musubi_transport::session::{Broken, Hello, Reason, Session, State};
+use musubi_transport::session::{Broken, Hello, Reason, Record, Session, State, Word};
 use musubi_transport::topology::Network;
 use proptest::prelude::*;
-use world::{World, header, identity, network, payload, session};
+use world::{KINDS, World, header, identity, network, payload, session};
 
+/// Classes of a link.
+const CLASSES: u8 = Priority::COUNT as u8;
 const MILLISECOND_NS: u64 = 1_000_000;
 
 #[derive(Clone, Debug)]
@@ -68,7 +69,7 @@ proptest! {
                 }
                 Step::Cut => world.cut(),
             }
-            let bound = 20_000 + 256 * 1024 + 5 * (20_000 + 128);
+            let bound = 20_000 + 256 * 1024 + usize::from(CLASSES) * (20_000 + 128);
             prop_assert!(world.sessions.iter().all(|session| session.unacknowledged_bytes() <= bound));
         }
         world.settle();
@@ -125,7 +126,7 @@ fn linked() -> World {
 fn what_a_cut_took_comes_again_and_nothing_twice() {
     let mut world = linked();
     for number in 0..20 {
-        world.send(0, 1 + number % 4, 1500);
+        world.send(0, 1 + number % (CLASSES - 1), 1500);
     }
     (0..4).for_each(|_| world.write(0, 3333));
     let last = world.connections.len() - 1;
@@ -471,5 +472,49 @@ fn what_breaks_the_protocol_ends_the_link_and_is_counted() {
         assert_eq!(world.sessions[0].counts().violations, 1);
         let report = world.sessions[0].next_report();
         assert!(matches!(report, Some(Report::Down { loss: Loss::Cut, .. })), "{report:?}");
+    }
+}
+
+/// A protocol need not use all classes: MCAPI's ends with 4. What is beyond is refused in the record and in the frame's header.
+#[test]
+fn a_class_that_the_protocol_does_not_use_ends_the_link() {
+    let kinds = &musubi_mcapi::engine::frame::KINDS;
+    let session_of_mcapi = |side| Session::new(&identity(side, 1), identity(1 - side, 0).node, &network(), kinds);
+    for (of_record, of_frame) in [(4, 4), (5, 5), (7, 7), (8, 8), (4, 5), (5, 4)] {
+        let mut world = World::new();
+        world.sessions[1] = session_of_mcapi(1);
+        world.settle();
+        world.sessions[0].enqueue(&header(4, 10, 0), &[7; 10]);
+        world.sessions[0].fill(usize::MAX);
+        let mut bytes: Vec<u8> = world.sessions[0].slices().flatten().copied().collect();
+        assert_eq!((bytes[0], bytes[1], bytes[Record::BYTES + 1]), (Word::First as u8, 4, 4));
+        (bytes[1], bytes[Record::BYTES + 1]) = (of_record, of_frame);
+        let right = of_record == 4 && of_frame == 4;
+        assert_eq!(world.sessions[1].input(0, &bytes), if right { Ok(()) } else { Err(Broken::Protocol) });
+        assert_eq!(world.sessions[1].is_up(), right);
+    }
+}
+
+/// A frame that is larger than the window passes alone, also after others have passed; a second one waits for it.
+#[test]
+fn one_frame_alone_always_has_room_again_and_again() {
+    let mut world = linked();
+    for round in 0..4 {
+        for class in 1..CLASSES {
+            let large = |world: &mut World| world.sessions[0].enqueue(&header(class, 30_000, 0), &[0; 30_000]);
+            assert!(matches!(large(&mut world), Sent::Numbered(_)), "class {class}, round {round}");
+            assert_eq!(large(&mut world), Sent::Full, "class {class}, round {round}");
+        }
+        while world.sessions[0].unacknowledged_bytes() > 0 {
+            let last = world.connections.len() - 1;
+            world.sessions[0].fill(5000);
+            let bytes: Vec<u8> = world.sessions[0].slices().flatten().copied().collect();
+            world.sessions[0].consumed(0, bytes.len());
+            world.sessions[1].input(0, &bytes).unwrap();
+            while world.sessions[1].next_report().is_some() {}
+            world.sessions[1].flush();
+            world.write(1, usize::MAX);
+            world.read(0, last, usize::MAX);
+        }
     }
 }

@@ -2,12 +2,16 @@
 
 use std::collections::VecDeque;
 
-use musubi_mcapi::engine::frame::{Header, KINDS, Kind};
-use musubi_mcapi::limits::CLASSES;
-use musubi_transport::NodeId;
+use musubi_mcapi::engine::frame::{Header, Kind};
+use musubi_transport::frame::Kinds;
 use musubi_transport::links::{NoBlock, Payload, Report, Sent};
 use musubi_transport::session::{Broken, Greeting, Hello, Identity, Session, State};
 use musubi_transport::topology::Network;
+use musubi_transport::{NodeId, Priority};
+
+/// MCAPI's frames, in every class that there is.
+pub static KINDS: Kinds =
+    Kinds { least_urgent: Priority::LEAST_URGENT, shapes: musubi_mcapi::engine::frame::KINDS.shapes };
 
 /// One direction of a connection.
 #[derive(Default)]
@@ -33,8 +37,8 @@ pub struct World {
     pub used: [Option<usize>; 2],
     pub connections: Vec<Connection>,
     /// By side and class: numbers that were taken in the current link, and how many of them have come.
-    pub sent: [[Vec<u64>; CLASSES as usize]; 2],
-    pub came: [[usize; CLASSES as usize]; 2],
+    pub sent: [[Vec<u64>; Priority::COUNT]; 2],
+    pub came: [[usize; Priority::COUNT]; 2],
     pub next: u64,
     pub downs: usize,
     /// Most bytes that are made ready at a time.
@@ -55,7 +59,7 @@ pub fn session(side: usize, incarnation: u32) -> Session {
 }
 
 pub fn header(class: u8, length: usize, value: u64) -> Header {
-    let length = length as u32;
+    let (class, length) = (Priority::new(class).unwrap(), length as u32);
     Header { class, length, tag: value as u32, value: (value >> 32) as u32, ..Header::new(Kind::Packet as u8) }
 }
 
@@ -209,7 +213,7 @@ impl World {
             match report {
                 Report::Frame { header, payload: came, .. } => {
                     let value = u64::from(header.tag) | u64::from(header.value) << 32;
-                    let class = usize::from(header.class);
+                    let class = header.class.index();
                     let place = self.came[side][class];
                     assert_eq!(self.sent[1 - side][class].get(place), Some(&value), "side {side} class {class}");
                     assert_eq!(bytes_of(&came), payload(value, header.length as usize));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use musubi_linux::clock::now_ns;
 use musubi_linux::descriptor::Descriptor;
-use musubi_mcapi::engine::frame::{Header, KINDS, Kind};
+use musubi_mcapi::engine::frame::{Header, KINDS, Kind, class_of};
 use musubi_transport::NodeId;
 use musubi_transport::carrier::Carrier;
 use musubi_transport::links::{Report, Sent};
@@ -104,7 +104,7 @@ impl Driver {
 
     pub fn try_send(&mut self, peer: u32, number: u32, payload: &[u8]) -> Sent {
         let length = payload.len() as u32;
-        let header = Header { tag: number, class: 2, length, ..Header::new(Kind::Packet as u8) };
+        let header = Header { tag: number, class: class_of(1), length, ..Header::new(Kind::Packet as u8) };
         self.carrier.send(now_ns(), node(peer), &header, payload)
     }
 

@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 use musubi_linux::bare::{BarePages, futex_wait, futex_wake};
 use musubi_linux::clock::now_ns;
 use musubi_linux::realtime;
-use musubi_mcapi::engine::frame::{Header, Kind};
+use musubi_mcapi::engine::frame::{Header, Kind, class_of};
+use musubi_transport::Priority;
 use musubi_transport::carrier::Carrier;
 use musubi_transport::links::{Block as _, Payload, Report, Sent};
 use musubi_transport::topology::Topology;
@@ -130,7 +131,7 @@ fn answer(own: &mut Driver, asleep: bool) {
                 let count = payload.copy_to(&mut bytes);
                 drop(payload);
                 give(own, 1, &header, &bytes[..count]);
-                if header.class == 0 {
+                if header.class == Priority::MOST_URGENT {
                     return;
                 }
             }
@@ -145,7 +146,7 @@ fn oneway(own: &mut Driver, kind: Kind, bytes: usize, turns: u32, asleep: bool) 
     let mut samples = Vec::new();
     for turn in 0..turns {
         payload[0] = turn as u8;
-        let header = Header { class: 1, length: bytes as u32, tag: turn, ..Header::new(kind as u8) };
+        let header = Header { class: class_of(0), length: bytes as u32, tag: turn, ..Header::new(kind as u8) };
         let before = now_ns();
         give(own, 2, &header, &payload);
         let report = if asleep { own.report() } else { poll(own) };
@@ -168,7 +169,7 @@ fn packets(own: &mut Driver) {
                     assert!(block.len() > 700);
                 }
                 drop(payload);
-                if header.class == 0 {
+                if header.class == Priority::MOST_URGENT {
                     give(own, 1, &header, &[]);
                     return;
                 }
@@ -258,7 +259,7 @@ fn report_polling(here: &mut Driver, line: f64) {
 fn report_packets(here: &mut Driver, bare_rate: f64) {
     for bytes in [64, 700, 1024, 4096, 32_768, 262_144, 1 << 20] {
         let payload = vec![7; bytes];
-        let header = Header { class: 2, length: bytes as u32, ..Header::new(Kind::Packet as u8) };
+        let header = Header { class: class_of(1), length: bytes as u32, ..Header::new(Kind::Packet as u8) };
         let turns = (1 << 28) / (bytes as u32).max(4096) / 4;
         let rate = median(|| {
             let each = timed(turns, || (0..turns).for_each(|_| give(here, 2, &header, &payload)));

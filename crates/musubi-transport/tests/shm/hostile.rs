@@ -9,8 +9,9 @@ use musubi_linux::descriptor::Descriptor;
 use musubi_linux::node::{Dialed, Event, Link, Options, Presence, Source};
 use musubi_mcapi::EndpointId;
 use musubi_mcapi::engine::Sending;
-use musubi_mcapi::engine::frame::{KINDS, Kind};
+use musubi_mcapi::engine::frame::{KINDS, Kind, class_of};
 use musubi_mcapi::process::Running as Node;
+use musubi_transport::Priority;
 use musubi_transport::frame::{Header, VERSION};
 use musubi_transport::links::{Loss, Report};
 use musubi_transport::runtime::{Deadline, DeadlineExt, Options as RunOptions};
@@ -87,7 +88,7 @@ fn who_hangs_up_and_goes_on_writing_is_over_after_what_a_lane_holds() {
     let mut ours = Driver::open(&system, 1, 1);
     let (_theirs, mut link) = forged(&system, &mut ours);
     let mut write = || {
-        let header = Header { class: 2, ..Header::new(Kind::Packet as u8) };
+        let header = Header { class: class_of(1), ..Header::new(Kind::Packet as u8) };
         while link.with(|lanes| records::send(lanes, &header, b"")).is_ok() {}
     };
     write();
@@ -123,7 +124,11 @@ fn telling(random: &mut impl FnMut() -> u32) -> u32 {
 fn mischief(link: &mut Link, random: &mut impl FnMut() -> u32) -> bool {
     let kind = Kind::ALL[random() as usize % Kind::ALL.len()];
     let bytes = vec![random() as u8; random() as usize % (1 + kind.payload_max().min(700))];
-    let mut header = Header { class: (random() % 5) as u8, length: bytes.len() as u32, ..Header::new(kind as u8) };
+    let mut header = Header {
+        class: Priority::new((random() % 5) as u8).unwrap(),
+        length: bytes.len() as u32,
+        ..Header::new(kind as u8)
+    };
     (header.status, header.flags) = (telling(random) as u8, telling(random) as u8);
     (header.from, header.to) = (telling(random), telling(random));
     (header.tag, header.value) = (telling(random), telling(random));

@@ -10,11 +10,11 @@ pub use loopback::own_address;
 use musubi_linux::clock::now_ns;
 use musubi_linux::descriptor::Descriptor;
 use musubi_mcapi::engine::frame::{Header, KINDS, Kind};
-use musubi_transport::NodeId;
 use musubi_transport::carrier::Carrier;
 use musubi_transport::links::{Loss, NoBlock, Payload, Report, Sent};
 use musubi_transport::tcp::{self, TcpCarrier};
 use musubi_transport::topology::{Network, Place, Topology};
+use musubi_transport::{NodeId, Priority};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 
@@ -74,6 +74,7 @@ impl TestNode {
 
     /// Sends a packet.
     pub fn send(&mut self, peer: NodeId, class: u8, tag: u32, payload: &[u8]) -> Sent {
+        let class = Priority::new(class).unwrap();
         let header = Header { class, tag, length: payload.len() as u32, ..Header::new(Kind::Packet as u8) };
         self.carrier.send(now_ns(), peer, &header, payload)
     }

@@ -84,7 +84,7 @@ fn cuts_lose_and_duplicate_nothing() {
     for node in [&one, &two] {
         assert_eq!((node.seen.ups.len(), node.seen.downs.len()), (1, 0));
         for class in 1..=4_u8 {
-            let of_class = node.seen.frames.iter().filter(|(_, header, _)| header.class == class);
+            let of_class = node.seen.frames.iter().filter(|(_, header, _)| header.class.class() == class);
             for (turn, (_, header, bytes)) in of_class.enumerate() {
                 let number = turn as u32 * 4 + u32::from(class) - 1;
                 assert_eq!((header.tag, bytes), (number, &payload(number)));

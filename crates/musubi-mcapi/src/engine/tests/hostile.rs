@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::engine::frame::Kind;
+use crate::engine::frame::class_of;
 use crate::engine::{Counters, OUTBOX_BYTES_MAX, OUTBOX_FRAMES_MAX, QUESTIONS_MAX};
-use crate::limits::{CLASSES, MESSAGE_CREDIT};
+use crate::limits::MESSAGE_CREDIT;
+use musubi_transport::Priority;
 
 /// Says a frame to node 0 in the name of node `from`.
 fn say(world: &mut World, from: usize, header: Header, payload: &[u8]) {
@@ -20,7 +22,7 @@ fn counted(world: &World, of: fn(&Counters) -> u64) -> u64 {
 fn credit_cannot_be_overdrawn() {
     let mut world = World::linked(2, false);
     let (to, from) = (world.create(0, 5), world.create(1, 5));
-    let header = Header { class: 1, from: from.bits(), to: to.bits(), ..Header::new(Kind::Message as u8) };
+    let header = Header { class: class_of(0), from: from.bits(), to: to.bits(), ..Header::new(Kind::Message as u8) };
     for _ in 0..100 {
         say(&mut world, 1, header, &[1; 50]);
     }
@@ -33,7 +35,7 @@ fn credit_cannot_be_overdrawn() {
 fn nobody_speaks_for_others() {
     let mut world = World::linked(3, false);
     let (ours, theirs, others) = (world.create(0, 5), world.create(1, 5), world.create(2, 5));
-    let message = |from: u32, to: u32| Header { class: 1, from, to, ..Header::new(Kind::Message as u8) };
+    let message = |from: u32, to: u32| Header { class: class_of(0), from, to, ..Header::new(Kind::Message as u8) };
     say(&mut world, 1, message(others.bits(), ours.bits()), &[]);
     say(&mut world, 1, message(ours.bits(), ours.bits()), &[]);
     say(&mut world, 1, message(theirs.bits(), others.bits()), &[]);
@@ -42,7 +44,7 @@ fn nobody_speaks_for_others() {
     say(&mut world, 1, Header { from: others.bits(), ..Header::new(Kind::Deleted as u8) }, &[]);
     say(&mut world, 1, Header { from: others.bits(), value: 5, ..Header::new(Kind::MessageCredit as u8) }, &[]);
     assert_eq!(counted(&world, |counters| counters.not_theirs), 7);
-    say(&mut world, 1, Header { class: 0, ..message(theirs.bits(), ours.bits()) }, &[]);
+    say(&mut world, 1, Header { class: Priority::MOST_URGENT, ..message(theirs.bits(), ours.bits()) }, &[]);
     assert_eq!(counted(&world, |counters| counters.malformed), 1);
     assert_eq!(world.engines[0].messages_available(ours), Ok(0));
     world.cut(0, 1, Loss::Gone);
@@ -196,7 +198,7 @@ fn arbitrary_frames_do_no_harm() {
         let small = |dice: &mut Dice| if dice.roll(3) == 0 { dice.roll(1 << 32) as u32 } else { dice.roll(20) as u32 };
         let header = Header {
             kind: kind as u8,
-            class: dice.roll(usize::from(CLASSES)) as u8,
+            class: Priority::new(dice.roll(Priority::COUNT) as u8).unwrap(),
             status: if dice.roll(4) == 0 { dice.roll(256) as u8 } else { 0 },
             flags: dice.roll(3) as u8,
             length: 0,

@@ -17,6 +17,7 @@ use std::vec::Vec;
 use super::{Engine, Message, Outcome, RequestId, Sending};
 use crate::engine::frame::{Header, KINDS};
 use crate::{EndpointId, Error, NodeId};
+use musubi_transport::Priority;
 use musubi_transport::links::{Block, Links, Loss, Payload, Report, Sent, Short};
 use musubi_transport::picture::{DoorPicture, LinkPicture, LogPicture};
 
@@ -62,7 +63,7 @@ pub struct Wire {
     last: u64,
     frames: VecDeque<(Header, Vec<u8>, u64)>,
     /// Numbers delivered and not yet confirmed, with their classes.
-    unconfirmed: Vec<(u8, u64)>,
+    unconfirmed: Vec<(Priority, u64)>,
 }
 
 /// The links of one node.
@@ -241,7 +242,7 @@ impl World {
     /// Confirms what was delivered: the last of each class.
     pub fn confirm(&mut self, from: usize, to: usize) {
         let delivered = core::mem::take(&mut self.wire(from, to).unconfirmed);
-        for class in 0..crate::limits::CLASSES {
+        for class in Priority::all() {
             if let Some((_, number)) = delivered.iter().rev().find(|(of, _)| *of == class) {
                 self.report(from, Report::Acknowledged { peer: node(to), number: *number });
             }
