@@ -132,4 +132,20 @@ mod tests {
         let message = choose(None, None).map_err(|error| error.to_string());
         assert!(message.is_err_and(|text| text.contains("--system FILE") && text.contains(SYSTEM_VARIABLE)));
     }
+
+    #[test]
+    fn what_is_named_is_found() {
+        assert_eq!(find(Some(Path::new("a.toml"))).ok(), Some(PathBuf::from("a.toml")));
+    }
+
+    #[test]
+    fn what_is_no_file_is_told_from_one_that_cannot_be_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let reason = |path: &Path| load(path).unwrap_err().render(false);
+        assert!(reason(&socket).contains("not a file"), "{}", reason(&socket));
+        assert!(reason(directory.path()).contains("cannot read: Is a directory"), "{}", reason(directory.path()));
+        assert!(reason(&directory.path().join("none")).contains("cannot open"));
+    }
 }

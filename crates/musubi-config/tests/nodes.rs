@@ -84,6 +84,8 @@ fn nodes_and_domains_go_together() {
     assert_eq!(both.hash(), alone.hash());
     assert_eq!(*both.topology(), topology(NODES));
     assert!(both.has_domains() && alone.topology().nodes.is_empty());
+    let nodes_alone = parse("nodes.toml", NODES).unwrap_or_else(|report| panic!("{report}"));
+    assert!(!nodes_alone.has_domains());
     let text = check(&both, None);
     assert!(text.contains("Memory map") && text.contains("0:1") && text.contains("[fd00::8]:7400"), "{text}");
 }
