@@ -76,8 +76,8 @@ pub enum Kind {
     Inspect = 20,
     /// Answers `Inspect` `tag`: a part of the picture as payload.
     InspectReply = 21,
-    /// Takes `Connect` `tag` for endpoint `from` back (`value` 0), or undoes connection `tag` to endpoint `to` (`value` 1), or
-    /// asks the owner of its sending end `to` to do so (`value` 2).
+    /// Takes `Connect` `tag` for endpoint `from` back (`value` 0); or the owner of the sending end has undone connection `tag`
+    /// to endpoint `to` (`value` 1), or the one of the receiving end has given it up (`value` 2).
     Disconnect = 22,
     /// Endpoint `from` is connected, so it takes no messages (`value` 1), or takes them again (`value` 0). Said to every linked
     /// node, and of all that are connected first thing over a new link.

@@ -205,6 +205,41 @@ static void connected_meanwhile(int me)
     meet();
 }
 
+/* The receiving end was got, and connected, by the other node, as programs do; nobody opens it, and its owner gives it up. */
+static void given_up(int me)
+{
+    mcapi_status_t st;
+    mcapi_request_t request;
+    mcapi_endpoint_t out = 0, in = 0;
+    uint64_t begin = now_ms();
+    if (me == 1)
+        OK(in = mcapi_endpoint_create(LATE + 2, &st));
+    else
+        OK(out = mcapi_endpoint_create(LATE + 2, &st));
+    meet();
+    if (me == 0) {
+        in = get(NODE_B, LATE + 2);
+        DOES(mcapi_pktchan_connect_i(out, in, &request, &st));
+    }
+    meet();
+    if (me == 1) {
+        GIVES(12, ERR_CHAN_CONNECTED, mcapi_endpoint_delete(in, &st));
+        GIVES(11, SUCCESS, mcapi_endpoint_release(in, &st));
+        mcapi_endpoint_delete(in, &st);
+        PROVES("E9", st == MCAPI_SUCCESS);
+    }
+    meet();
+    if (me == 0) {
+        /* The news is on its way. */
+        do {
+            mcapi_endpoint_delete(out, &st);
+            WANT(now_ms() - begin < SOON);
+        } while (st == MCAPI_ERR_CHAN_CONNECTED);
+        PROVES("E9", st == MCAPI_SUCCESS);
+    }
+    meet();
+}
+
 static void wait_for_messages(mcapi_uint_t count)
 {
     mcapi_status_t st = 0;
@@ -375,6 +410,7 @@ static void role(int me)
     stale(me);
     cancelled_too_late(me);
     connected_meanwhile(me);
+    given_up(me);
     counted(me);
     for (int round = 0; round < 20; round++)
         priorities(me, round % 2);

@@ -6,7 +6,8 @@
 //!
 //! How it works: `Connect` goes to the owner of the sending end, `ConnectAccept` from there to the owner of the receiving
 //! end, the answers the same way back. The second question's request number is the connection's number. A connecting
-//! that is cancelled is undone as long as the sending end has not been opened.
+//! that is cancelled is undone as long as the sending end has not been opened. Who gives a connection up that was never
+//! used parts its end and tells the other owner; nothing waits for an answer, so a peer that gives none keeps nothing.
 //!
 //! Where the standard contradicts itself: an endpoint that somebody has got cannot be connected, but every program gets
 //! it before it connects. Here gets by the connecting node and by the two owners do not count; one by anybody else does.
@@ -274,15 +275,18 @@ impl<B: Block> Engine<B> {
         self.carry_out(at, todo, links);
     }
 
-    /// The owner of an end gives up a connection that nobody has used: it is undone if the sending end has not been opened.
+    /// The owner of an end gives up a connection that nobody has used: it is undone if the sending end has not been opened,
+    /// as far as is known here. Ours is free at once, whatever the other owner makes of the news.
     pub(super) fn give_up_connection(&mut self, at: EndpointId, links: &mut impl Links<Block = B>) {
         let Some(end) = self.end_at(at).filter(|end| end.state.is_joined()) else { return };
         let wire = end.wire;
         if end.state.role().is_some_and(|role| !role.receives) {
             return self.undo(at, links);
         }
+        let Ok(todo) = end.state.give_up() else { return };
         let header = Header { to: wire.to, tag: wire.number, value: 2, ..Header::new(Kind::Disconnect as u8) };
         self.emit_at(wire.place, header, &[], links);
+        self.carry_out(at, todo, links);
     }
 
     /// Undoes the connection, or connecting, of our sending end, if it has not been opened.
@@ -312,7 +316,7 @@ impl<B: Block> Engine<B> {
         match header.value {
             0 => self.take_back(Asker { place, tag: header.tag }, header.from, links),
             1 => self.undone(place, header, links),
-            2 => self.undo_asked(place, header, links),
+            2 => self.given_up(place, header, links),
             _ => self.refuse(place, |counters| &mut counters.malformed),
         }
     }
@@ -331,13 +335,16 @@ impl<B: Block> Engine<B> {
         }
     }
 
-    /// The owner of the receiving end gives the connection up.
-    fn undo_asked(&mut self, place: u16, header: &Header, links: &mut impl Links<Block = B>) {
+    /// The owner of the receiving end has given the connection up.
+    fn given_up(&mut self, place: u16, header: &Header, links: &mut impl Links<Block = B>) {
         let Some((at, end)) = self.end_for(place, header.to, header.tag) else { return };
-        if end.state.role().is_some_and(|role| !role.receives) {
-            self.undo(at, links);
-        } else {
-            self.contradicts(place);
+        let sends = end.state.role().is_some_and(|role| !role.receives);
+        match if sends { end.state.given_up() } else { return self.contradicts(place) } {
+            Ok(todo) => {
+                end.close_due = false;
+                self.carry_out(at, todo, links);
+            }
+            Err(_) => self.contradicts(place),
         }
     }
 

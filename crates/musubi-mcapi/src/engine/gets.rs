@@ -46,8 +46,8 @@ impl<B: Block> Engine<B> {
         NodeId::new(domain, node).filter(|node| *node == self.me || links.knows(*node)).ok_or(Error::NodeInvalid)
     }
 
-    /// Gives one get of an endpoint back. Connecting counts as one: if its owner has no other, it gives up the connection, which
-    /// is undone if neither end was opened.
+    /// Gives one get of an endpoint back. Connecting counts as one: if its owner has no other, whoever else has, it gives up
+    /// the connection, which is undone if its sending end was not opened.
     ///
     /// # Errors
     /// [`Error::EndpointInvalid`]; [`Error::MemoryLimit`] if too much is held back for a node that does not keep up.
@@ -56,7 +56,7 @@ impl<B: Block> Engine<B> {
         if node == self.me {
             self.our(endpoint)?;
         }
-        if node == self.me && self.endpoints.get(endpoint).is_some_and(|endpoint| endpoint.gets == 0) {
+        if node == self.me && self.gets_of(ME, endpoint) == 0 {
             self.give_up_connection(endpoint, links);
         }
         if let Some(place) = self.peers.find(node) {
@@ -212,14 +212,17 @@ impl<B: Block> Engine<B> {
         });
     }
 
-    /// How many gets of an endpoint of ours each node holds.
+    /// How many gets of an endpoint of ours a node holds.
+    fn gets_of(&self, place: u16, id: EndpointId) -> u32 {
+        let intakes = &self.peers.list[usize::from(place)].intakes;
+        let intake = intakes.get(usize::from(id.slot())).filter(|intake| intake.generation == id.generation());
+        intake.map_or(0, |intake| intake.gets)
+    }
+
+    /// The nodes that hold gets of an endpoint of ours, and how many.
     pub(super) fn getters(&self, id: EndpointId) -> Vec<(NodeId, u32)> {
         let Some(endpoint) = self.endpoints.get(id) else { return Vec::new() };
-        let of = |place: &u16| {
-            let peer = &self.peers.list[usize::from(*place)];
-            let intake = peer.intakes.get(usize::from(id.slot())).filter(|i| i.generation == id.generation());
-            Some((peer.node, intake?.gets)).filter(|(_, gets)| *gets > 0)
-        };
-        endpoint.senders.iter().filter_map(of).collect()
+        let of = |place: &u16| (self.peers.list[usize::from(*place)].node, self.gets_of(*place, id));
+        endpoint.senders.iter().map(of).filter(|(_, gets)| *gets > 0).collect()
     }
 }

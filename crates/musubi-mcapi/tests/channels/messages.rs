@@ -1,6 +1,7 @@
 //! Messages to and from endpoints that are connected, and connections that nobody opens.
 
-use musubi_mcapi::engine::{ChannelKind, Engine, Outcome, RequestId, Sending};
+use musubi_mcapi::engine::frame::{Header, Kind};
+use musubi_mcapi::engine::{ChannelKind, Counters, Engine, Outcome, RequestId, Sending};
 use musubi_mcapi::{EndpointId, Error};
 use musubi_transport::links::Loss;
 
@@ -191,4 +192,89 @@ fn a_get_that_the_owner_has_is_given_back_before_the_connection() {
     assert_eq!(set(&mut world, 0, from, PRIORITY, 1), Err(Error::ChannelConnected), "the get is given back");
     give_up(&mut world, 0, from);
     set(&mut world, 0, from, PRIORITY, 1).unwrap();
+}
+
+#[test]
+fn gets_of_other_nodes_do_not_keep_the_owner_from_giving_a_connection_up() {
+    for (mode, by_sender) in
+        [(Mode::Memory, true), (Mode::Memory, false), (Mode::Network, true), (Mode::Network, false)]
+    {
+        let mut world = World::new(2, mode);
+        let (from, to) = (world.create(0), world.create(1));
+        // As programs do: who connects has got the other end first.
+        get(&mut world, 0, 1, to);
+        get(&mut world, 1, 0, from);
+        let connecting = world.connect(0, Packet, from, to);
+        world.settle();
+        world.done(0, connecting);
+        give_up(&mut world, if by_sender { 0 } else { 1 }, if by_sender { from } else { to });
+        for (at, end) in [(0, from), (1, to)] {
+            assert_eq!(world.call(at, |engine, links| engine.delete_endpoint(end, links)), Ok(()), "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_does_not_hear_of_it_cannot_keep_a_connection_that_was_given_up() {
+    for mode in BOTH {
+        let mut world = World::new(3, mode);
+        let (from, to) = (world.create(0), world.create(1));
+        let connecting = world.connect(0, Packet, from, to);
+        world.settle();
+        world.done(0, connecting);
+        let number = world.net.connection;
+        world.net.slow = Some(0);
+        give_up(&mut world, 1, to);
+        set(&mut world, 1, to, PRIORITY, 1).unwrap();
+        // What it says of that connection from then on changes nothing.
+        let before = world.call(1, |engine, _| engine.counters());
+        for kind in [Kind::Open, Kind::Packet, Kind::Close, Kind::Disconnect, Kind::ChannelCredit] {
+            let header = Header { to: to.bits(), tag: number, from: number, value: 1, ..Header::new(kind as u8) };
+            world.forge(0, 1, header, &[]);
+        }
+        let after = world.call(1, |engine, _| engine.counters());
+        assert_eq!(after.late, before.late + 5);
+        assert_eq!(Counters { late: before.late, ..after }, before);
+        set(&mut world, 1, to, PRIORITY, 0).unwrap();
+        let other = world.create(2);
+        let channel = world.channel_of(Packet, (2, other), (1, to));
+        world.send(2, channel.sending, b"anew").unwrap();
+        world.settle();
+        assert_eq!(world.receive(1, channel.receiving), Ok(Some(b"anew".to_vec())));
+    }
+}
+
+/// The sending end's owner opens it while the receiving end's gives the connection up; neither has heard of the other.
+#[test]
+fn giving_a_connection_up_crosses_the_opening_of_its_sending_end() {
+    for mode in BOTH {
+        for receiver_opens in [false, true] {
+            let mut world = World::new(2, mode);
+            let (from, to) = (world.create(0), world.create(1));
+            let connecting = world.connect(0, Packet, from, to);
+            world.settle();
+            world.done(0, connecting);
+            let opening_too = receiver_opens.then(|| world.open(1, Packet, true, to));
+            world.settle();
+            let (sending, opening) = world.open(0, Packet, false, from);
+            world.call(1, |engine: &mut Engine<InPlace>, links| engine.release_endpoint(to, links)).unwrap();
+            world.settle();
+            if let Some((_, opening_too)) = opening_too {
+                // To the sender the channel was open: it hears of its end, and closes.
+                world.done(0, opening);
+                assert_eq!(world.send(0, sending, b"x"), Err(Error::ChannelInvalid));
+                let closing = world.close(0, Packet, false, sending).unwrap();
+                world.settle();
+                world.done(0, closing);
+                assert!(world.pending(1, opening_too), "it goes on waiting");
+                world.cancel(1, opening_too);
+            } else {
+                assert!(world.pending(0, opening), "it goes on waiting");
+                world.cancel(0, opening);
+            }
+            world.settle();
+            let channel = world.channel_of(Packet, (0, from), (1, to));
+            world.close_both(&channel);
+        }
+    }
 }

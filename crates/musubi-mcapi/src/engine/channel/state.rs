@@ -204,6 +204,22 @@ impl ChannelState {
         Ok(Todo { parted: true, ..Todo::default() })
     }
 
+    /// The owner of this receiving end gives up a connection that neither end has used.
+    pub(crate) fn give_up(&mut self) -> Result<Todo, NotAllowed> {
+        if self.peer_open || self.peer_closed {
+            return Err(NotAllowed);
+        }
+        self.part()
+    }
+
+    /// The owner of the receiving end has given the connection up. For who has this one open already that is a close.
+    pub(crate) fn given_up(&mut self) -> Result<Todo, NotAllowed> {
+        match self.local {
+            Local::Open | Local::Closing => self.peer_close(false),
+            Local::Shut | Local::Opening(_) => self.part(),
+        }
+    }
+
     /// The program opens it.
     pub(crate) fn open(&mut self, wanted: Role) -> Result<Todo, Error> {
         if let Some(role) = self.role() {
