@@ -83,6 +83,13 @@ fn every_word_stands_where_the_document_says() {
 }
 
 #[test]
+fn the_version_of_links_is_what_the_document_says() {
+    let (_, of_links) = DOCUMENT.split_once(": `link`").unwrap();
+    let row = of_links.lines().filter_map(cells).find(|row| row[1] == "`VERSION`").unwrap();
+    assert_eq!(row[2].split_once(',').unwrap().0, layout::LINK_VERSION.to_string());
+}
+
+#[test]
 fn no_word_of_the_source_is_missing_above() {
     for (module, words) in constants() {
         let Some((_, rest)) = SOURCE.split_once(&format!("pub mod {module} {{")) else {

@@ -12,6 +12,9 @@ use crate::Priority;
 /// Version of the frames; nodes with another one refuse each other.
 pub const VERSION: u16 = 2;
 
+// Images that map one memory compare the version of their links, which so says both.
+const _: () = assert!(VERSION as u32 == musubi_core::layout::LINK_VERSION);
+
 /// What links must know of a kind of frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {

@@ -10,8 +10,9 @@ use crate::words::WORDS_MAX;
 
 /// First word of a link's section: "MSBl" read as little-endian bytes.
 pub const LINK_MAGIC: u32 = u32::from_le_bytes(*b"MSBl");
-/// Version of the layout inside the magic.
-pub const LINK_VERSION: u32 = 1;
+/// Version of this layout and of the frames that are its records (docs/wire.md): raised with either, for images that map one
+/// memory compare nothing else before they talk.
+pub const LINK_VERSION: u32 = 2;
 
 /// Words of a link's section, as 32-bit indices from its start. Writer: the node whose section it is.
 pub mod link {

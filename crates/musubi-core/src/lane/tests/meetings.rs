@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::layout::{LINK_MAGIC, link};
+use crate::layout::{LINK_MAGIC, LINK_VERSION, link};
 
 const NUMBERS: [u16; 2] = [3, 7];
 
@@ -109,6 +109,17 @@ fn another_description_is_not_met() {
     let (mut one, mut other) = (memory.begin(0, 1), memory.begin_as(1, 1, 99));
     assert_eq!(settle(&mut one, &mut other), [None; 2]);
     assert!(one.is_refused() && other.is_refused() && !one.is_peer_there());
+}
+
+#[test]
+fn an_image_of_another_version_is_not_met_and_is_known_to_be_there() {
+    for version in [0, 1, LINK_VERSION - 1, LINK_VERSION + 1, u32::MAX] {
+        let memory = Memory::new(16, 2, 64);
+        let (mut one, mut other) = (memory.begin(0, 1), memory.begin(1, 1));
+        OwnWords::of(&memory.sections[1]).set(link::VERSION, version);
+        assert_eq!(settle(&mut one, &mut other), [None; 2]);
+        assert!(one.is_refused() && !one.is_peer_there());
+    }
 }
 
 #[test]
