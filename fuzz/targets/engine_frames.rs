@@ -8,7 +8,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use musubi_fuzz::nodes::{Peer, identity};
 use musubi_mcapi::EndpointId;
-use musubi_mcapi::engine::frame::{Header, KINDS};
+use musubi_mcapi::engine::frame::{Header, KINDS, Kind};
 use musubi_mcapi::engine::{ChannelHandle, ChannelKind, Engine, RequestId};
 use musubi_transport::links::{Loss, Payload, Report, Short};
 
@@ -190,7 +190,11 @@ impl World {
 
     fn up(&mut self) {
         self.peer.begin();
-        self.engine.report(1, Report::Up { peer: identity(1).node, incarnation: 1 }, &mut self.peer);
+        let peer = identity(1).node;
+        self.engine.report(1, Report::Up { peer, incarnation: 1 }, &mut self.peer);
+        // None of its endpoints is connected: messages may go.
+        let (header, payload) = (Header::new(Kind::Connected as u8), Payload::Short(Short::EMPTY));
+        self.engine.report(1, Report::Frame { peer, header, payload }, &mut self.peer);
     }
 }
 

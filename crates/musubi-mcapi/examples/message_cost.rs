@@ -31,6 +31,13 @@ fn main() {
     for (at, other) in [(0, 1), (1, 0)] {
         engines[at].report(0, Report::Up { peer: nodes[other], incarnation: 1 }, &mut links[at]);
     }
+    // What each says of its connected endpoints: that there are none.
+    for (at, other) in [(0, 1), (1, 0)] {
+        while let Some(header) = links[at].0.pop() {
+            let payload = Payload::Short(Short::EMPTY);
+            engines[other].report(0, Report::Frame { peer: nodes[at], header, payload }, &mut links[other]);
+        }
+    }
     let from = engines[0].create_endpoint(Some(1), &mut links[0]).unwrap();
     let to = engines[1].create_endpoint(Some(1), &mut links[1]).unwrap();
     let begin = std::time::Instant::now();

@@ -80,7 +80,7 @@ pub enum Kind {
     /// to endpoint `to` (`value` 1), or the one of the receiving end has given it up (`value` 2).
     Disconnect = 22,
     /// Endpoint `from` is connected, so it takes no messages (`value` 1), or takes them again (`value` 0). Said to every linked
-    /// node, and of all that are connected first thing over a new link.
+    /// node, and of all that are connected first thing over a new link; then, with `from` 0, that this was all.
     Connected = 23,
 }
 

@@ -10,7 +10,7 @@
 use crate::Priority;
 
 /// Version of the frames; nodes with another one refuse each other.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 // Images that map one memory compare the version of their links, which so says both.
 const _: () = assert!(VERSION as u32 == musubi_core::layout::LINK_VERSION);

@@ -12,7 +12,7 @@ use crate::words::WORDS_MAX;
 pub const LINK_MAGIC: u32 = u32::from_le_bytes(*b"MSBl");
 /// Version of this layout and of the frames that are its records (docs/wire.md): raised with either, for images that map one
 /// memory compare nothing else before they talk.
-pub const LINK_VERSION: u32 = 2;
+pub const LINK_VERSION: u32 = 3;
 
 /// Words of a link's section, as 32-bit indices from its start. Writer: the node whose section it is.
 pub mod link {

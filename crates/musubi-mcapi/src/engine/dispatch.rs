@@ -67,7 +67,7 @@ impl<B: Block> Engine<B> {
             Kind::Deleted => self.deleted(place, &header),
             Kind::Ping => self.pinged(place, &header, payload, links),
             Kind::Pong => self.pong(place, &header),
-            Kind::Connected => self.connected(place, &header),
+            Kind::Connected => self.connected(place, &header, links),
             Kind::Inspect => self.inspected(place, &header, links),
             Kind::InspectReply => self.inspect_reply(place, &header, &payload),
             Kind::Connect
@@ -131,6 +131,7 @@ impl<B: Block> Engine<B> {
         // The links try again for one that was wanted; for how long is counted from now.
         peer.lingers |= core::mem::take(&mut peer.wanted);
         (peer.wanted_ns, peer.absent) = (now_ns, false);
+        peer.heard = false;
         peer.connected.clear();
         peer.news.end();
         peer.outbox.clear();

@@ -4,7 +4,8 @@
 //! messages of one priority from one node to one endpoint arrive in the order they were sent, in both forms of sending.
 //!
 //! A message to an endpoint that is connected is refused, here and elsewhere, as soon as this node has heard of the connection;
-//! one that was sent before is queued like those that were there: it can be received.
+//! one that was sent before is queued like those that were there: it can be received. Over a new link nothing is sent before
+//! the peer has said which of its endpoints are connected.
 //!
 //! How it works: see `peer::flow` for the credit, `inbox` for the receiving side. A node tells every linked one which of its endpoints
 //! are connected, see `peer::news`. The blocking form sends or refuses; the other
@@ -107,8 +108,8 @@ impl<B: Block> Engine<B> {
         links: &mut impl Links<Block = B>,
     ) -> Result<Sending, Error> {
         let peer = self.peers.at(place);
-        if !peer.is_linked() {
-            return self.send_unlinked(place, to, links);
+        if !peer.heard {
+            return self.send_unheard(place, to, links);
         }
         if peer.refuses(to) {
             return Err(Error::General);
@@ -144,6 +145,22 @@ impl<B: Block> Engine<B> {
         let unconfirmed = Unconfirmed { number, request: Some(request) };
         self.peers.at(place).unconfirmed[header.class.index()].push_back(unconfirmed);
         Ok(Sending::Confirming(request))
+    }
+
+    /// There is no link, or the peer has not said yet which of its endpoints take no messages: it does so first thing.
+    #[cold]
+    fn send_unheard(
+        &mut self,
+        place: u16,
+        to: EndpointId,
+        links: &mut impl Links<Block = B>,
+    ) -> Result<Sending, Error> {
+        let peer = self.peers.at(place);
+        match (peer.is_linked(), peer.refuses(to)) {
+            (false, _) => self.send_unlinked(place, to, links),
+            (true, true) => Err(Error::General),
+            (true, false) => Ok(Sending::Blocked),
+        }
     }
 
     /// There is no link. To a node that has gone, what we knew of it has gone too. Anything else is tried for.
@@ -203,7 +220,7 @@ impl<B: Block> Engine<B> {
         }
     }
 
-    /// A link begins: the peer is told of all our endpoints that are connected.
+    /// A link begins: the peer is told of all our endpoints that are connected, and then that this was all.
     pub(super) fn begin_news(&mut self, place: u16, links: &mut impl Links<Block = B>) {
         let endpoints = self.endpoints.beginning_at(0);
         let connected = endpoints.filter(|endpoint| is_announced(endpoint)).map(|endpoint| endpoint.id);
@@ -216,11 +233,12 @@ impl<B: Block> Engine<B> {
     pub(super) fn tell_news(&mut self, place: u16, links: &mut impl Links<Block = B>) {
         let now_ns = self.now_ns;
         while let Some(item) = self.peers.at(place).news.next(now_ns) {
-            if let Item::Endpoint(slot, generation) = item {
-                let header = self.connected_frame(EndpointId::new(self.me, slot, generation));
-                if matches!(self.transmit_at(place, header, &[], links), Sent::Full | Sent::NoLink) {
-                    return;
-                }
+            let header = match item {
+                Item::Endpoint(slot, generation) => self.connected_frame(EndpointId::new(self.me, slot, generation)),
+                Item::ThatWasAll => Header::new(Kind::Connected as u8),
+            };
+            if matches!(self.transmit_at(place, header, &[], links), Sent::Full | Sent::NoLink) {
+                return;
             }
             self.peers.at(place).news.was_told(item);
         }
@@ -235,9 +253,15 @@ impl<B: Block> Engine<B> {
         Header { from: id.bits(), value: u32::from(connected), ..Header::new(Kind::Connected as u8) }
     }
 
-    /// An endpoint of a peer takes no messages, or takes them again: what waits for it is refused, or goes.
-    pub(super) fn connected(&mut self, place: u16, header: &Header) {
+    /// An endpoint of a peer takes no messages, or takes them again: what waits for it is refused, or goes. Without an
+    /// endpoint: that was all as the link began.
+    pub(super) fn connected(&mut self, place: u16, header: &Header, links: &mut impl Links<Block = B>) {
         let peer = self.peers.at(place);
+        if header.from == 0 {
+            peer.heard = true;
+            self.changes += 1;
+            return self.send_waiting(place, links);
+        }
         let Some(id) = EndpointId::from_bits(header.from).filter(|id| id.node() == peer.node) else {
             return self.refuse(place, |counters| &mut counters.not_theirs);
         };
@@ -301,7 +325,11 @@ impl<B: Block> Engine<B> {
 
     /// Sends the first that waits; `None` if there is none or it cannot go.
     fn send_first(&mut self, place: u16, id: EndpointId, links: &mut impl Links<Block = B>) -> Option<(Sent, Waiting)> {
-        let flow = self.peers.at(place).known_flow(id)?;
+        let peer = self.peers.at(place);
+        if !peer.heard {
+            return None;
+        }
+        let flow = peer.known_flow(id)?;
         if !flow.has_credit() {
             return None;
         }

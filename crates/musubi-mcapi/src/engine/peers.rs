@@ -89,6 +89,8 @@ impl PeerCounters {
 pub(super) struct Peer {
     pub node: NodeId,
     pub standing: Standing,
+    /// There is a link, and the peer has said which of its endpoints were connected when it began.
+    pub heard: bool,
     pub incarnation: u32,
     /// Counts links that have ended: what belongs to an earlier one is told by it.
     pub epoch: u32,
@@ -134,6 +136,7 @@ impl Peer {
         Peer {
             node,
             standing: Standing::Unknown,
+            heard: false,
             incarnation: 0,
             epoch: 0,
             wanted: false,
@@ -245,7 +248,8 @@ impl Peers {
     pub fn new(me: NodeId) -> Peers {
         let mut peers = Peers { table: vec![NOBODY; NodeId::COUNT], list: Vec::new() };
         let place = peers.enter(me);
-        peers.list[usize::from(place)].standing = Standing::Linked;
+        let own = &mut peers.list[usize::from(place)];
+        (own.standing, own.heard) = (Standing::Linked, true);
         peers
     }
 

@@ -48,6 +48,8 @@ fn sides() -> (Side, Side) {
     let (mut a, mut b) = (side(0), side(1));
     a.engine.report(0, Report::Up { peer: node(1), incarnation: 2 }, &mut a.list);
     b.engine.report(0, Report::Up { peer: node(0), incarnation: 1 }, &mut b.list);
+    deliver(&mut a, &mut b);
+    deliver(&mut b, &mut a);
     (a, b)
 }
 

@@ -43,13 +43,12 @@ fn a_message_to_a_connected_endpoint_is_refused_here_and_elsewhere() {
         let before = world.create(1);
         sent(&mut world, 2, stranger, before);
         let channel = world.channel(Packet, 0, 1);
-        for to in [channel.to, channel.from] {
-            // The first message brings the link about; with it comes the news.
-            let first = send_later(&mut world, 2, stranger, to);
-            world.settle();
-            match first {
-                Ok(first) => drop(world.outcome(2, first)),
-                Err(error) => assert_eq!(error, Error::General),
+        for to in [channel.from, channel.to] {
+            // The first message brings the link about: it waits for the news, and then is refused.
+            if to == channel.from {
+                let first = send_later(&mut world, 2, stranger, to).unwrap();
+                world.settle();
+                assert_eq!(world.failed(2, first), Error::General);
             }
             assert_eq!(send(&mut world, 2, stranger, to), Err(Error::General), "{mode:?}");
             assert_eq!(send_later(&mut world, 2, stranger, to), Err(Error::General));
@@ -119,6 +118,34 @@ fn who_links_later_hears_what_is_connected_and_who_links_anew_too() {
         world.close_both(&channel);
         sent(&mut world, 2, stranger, other);
         sent(&mut world, 2, stranger, channel.to);
+    }
+}
+
+#[test]
+fn the_first_message_over_a_link_waits_for_the_news_whatever_comes_before_it() {
+    for mode in BOTH {
+        for choice in 0..40 {
+            let mut world = World::new(3, mode);
+            let (stranger, near) = (world.create(2), world.create(1));
+            let channels: Vec<_> = (0..20).map(|_| world.channel(Packet, 0, 1)).collect();
+            world.net.room = 4;
+            let refused = channels.iter().map(|channel| send_later(&mut world, 2, stranger, channel.to));
+            let refused: Vec<RequestId> = refused.map(Result::unwrap).collect();
+            let arrives = send_later(&mut world, 2, stranger, near).unwrap();
+            for _ in 0..1000 {
+                let sent = send(&mut world, 2, stranger, channels[choice % 20].to);
+                assert!(matches!(sent, Ok(Sending::Blocked) | Err(Error::General)), "{sent:?}");
+                world.step(choice);
+            }
+            world.settle();
+            for request in refused {
+                assert_eq!(world.failed(2, request), Error::General, "{mode:?}");
+            }
+            assert!(matches!(world.outcome(2, arrives), Ok(Outcome::Sent(1))));
+            for channel in channels {
+                assert_eq!(world.call(1, |engine, _| engine.messages_available(channel.to)), Ok(0));
+            }
+        }
     }
 }
 

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use musubi_mcapi::engine::frame::KINDS;
+use musubi_mcapi::engine::frame::{KINDS, Kind};
 use musubi_mcapi::engine::{Engine, Sending};
 use musubi_mcapi::limits::ENDPOINTS_MAX;
 use musubi_mcapi::{EndpointId, NodeId};
 use musubi_transport::frame::Header;
-use musubi_transport::links::{Links, NoBlock, Report, Sent};
+use musubi_transport::links::{Links, NoBlock, Payload, Report, Sent, Short};
 use musubi_transport::session::{Greeting, Identity, Session, State};
 use musubi_transport::topology::Network;
 
@@ -58,6 +58,9 @@ impl Side {
         let endpoints_of_a_node = if idle_nodes > 0 { 1 } else { IDLE_OF_A_NODE };
         for node in (2..2 + nodes).map(id) {
             engine.report(1, Report::Up { peer: node, incarnation: 1 }, &mut wire);
+            // None of its endpoints is connected.
+            let (header, payload) = (Header::new(Kind::Connected as u8), Payload::Short(Short::EMPTY));
+            engine.report(1, Report::Frame { peer: node, header, payload }, &mut wire);
             for slot in 0..endpoints_of_a_node {
                 let to = EndpointId::new(node, slot as u16, 1);
                 let sent = engine.send_message(used, to, 0, &[1; 8], &mut wire);

@@ -2,7 +2,7 @@
 //!
 //! What you may rely on: however often endpoints are connected and parted, a peer that does not keep up has at most one frame
 //! of each before it, in the end the right one. Any peer is told at most [`NEWS_BURST`] times in [`NEWS_NS`], and of each
-//! endpoint at most once. What is connected when a link begins is said first.
+//! endpoint at most once. What is connected when a link begins is said first, and then that this was all.
 //!
 //! How it works: a set of endpoints whose state the peer was not told since it changed. Whoever tells goes round, once in that
 //! time, so that one which changes again and again does not keep the others back.

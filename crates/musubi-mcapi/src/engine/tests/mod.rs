@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::vec::Vec;
 
 use super::{Engine, Message, Outcome, RequestId, Sending};
-use crate::engine::frame::{Header, KINDS};
+use crate::engine::frame::{Header, KINDS, Kind};
 use crate::{EndpointId, Error, NodeId};
 use musubi_transport::Priority;
 use musubi_transport::links::{Block, Links, Loss, Payload, Report, Sent, Short};
@@ -61,6 +61,8 @@ pub struct Wire {
     /// Nothing more is taken for now.
     pub full: bool,
     last: u64,
+    /// It has said what was connected when the link began. That is neither numbered nor counted.
+    begun: bool,
     frames: VecDeque<(Header, Vec<u8>, u64)>,
     /// Numbers delivered and not yet confirmed, with their classes.
     unconfirmed: Vec<(Priority, u64)>,
@@ -84,6 +86,10 @@ impl Links for Outs {
         let Some(wire) = self.wires.get_mut(&peer).filter(|wire| wire.up) else { return Sent::NoLink };
         if wire.full {
             return Sent::Full;
+        }
+        if header.kind == Kind::Connected as u8 && header.from == 0 {
+            wire.begun = true;
+            return Sent::Delivered;
         }
         self.sent += 1;
         wire.last += 1;
@@ -193,6 +199,11 @@ impl World {
             let incarnation = self.engines[to].incarnation();
             self.report(from, Report::Up { peer: node(to), incarnation });
         }
+        for (from, to) in [(a, b), (b, a)] {
+            while self.wire(from, to).begun {
+                self.deliver(from, to);
+            }
+        }
     }
 
     /// Ends the link on both sides; frames under way are lost.
@@ -226,7 +237,13 @@ impl World {
     /// Delivers one frame; false if there is none.
     pub fn deliver(&mut self, from: usize, to: usize) -> bool {
         let wire = self.wire(from, to);
-        let Some((header, bytes, number)) = wire.frames.pop_front() else { return false };
+        let Some((header, bytes, number)) = wire.frames.pop_front() else {
+            let begun = core::mem::take(&mut wire.begun);
+            if begun {
+                self.has_begun(from, to);
+            }
+            return begun;
+        };
         if wire.numbered {
             wire.unconfirmed.push((header.class, number));
         }
@@ -237,6 +254,12 @@ impl World {
             self.confirm(from, to);
         }
         true
+    }
+
+    /// Says that a node has told what was connected when the link began.
+    pub fn has_begun(&mut self, from: usize, to: usize) {
+        let (header, payload) = (Header::new(Kind::Connected as u8), Payload::Short(Short::EMPTY));
+        self.report(to, Report::Frame { peer: node(from), header, payload });
     }
 
     /// Confirms what was delivered: the last of each class.
