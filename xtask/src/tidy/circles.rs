@@ -65,10 +65,10 @@ fn source_folders(tree: &Tree) -> BTreeSet<String> {
 
 /// The circles of more than one concept, each as the concepts in it.
 fn circles(tree: &Tree, sources: &str) -> Vec<BTreeSet<String>> {
-    let mut modules: BTreeMap<Module, &str> = BTreeMap::new();
-    for (path, text) in tree.rust_files() {
+    let mut modules: BTreeMap<Module, &syn::File> = BTreeMap::new();
+    for (path, file) in tree.syntax() {
         if let Some(module) = path.strip_prefix(sources).and_then(module_of) {
-            modules.insert(module, text);
+            modules.insert(module, file);
         }
     }
     let names: Vec<&Module> = modules.keys().collect();
@@ -102,18 +102,16 @@ fn concept_of(module: &Module, folders: &BTreeSet<&[String]>) -> String {
 }
 
 /// The modules that a module's file names, itself and its own parts left out.
-fn leads_to(from: &Module, text: &str, modules: &BTreeMap<Module, &str>) -> BTreeSet<Module> {
+fn leads_to(from: &Module, file: &syn::File, modules: &BTreeMap<Module, &syn::File>) -> BTreeSet<Module> {
     let mut paths = Paths { from, modules, found: BTreeSet::new() };
-    if let Ok(file) = syn::parse_file(text) {
-        paths.visit_file(&file);
-    }
+    paths.visit_file(file);
     paths.found
 }
 
 /// Collects the modules that a file's paths lead to.
 struct Paths<'m> {
     from: &'m Module,
-    modules: &'m BTreeMap<Module, &'m str>,
+    modules: &'m BTreeMap<Module, &'m syn::File>,
     found: BTreeSet<Module>,
 }
 

@@ -41,7 +41,7 @@ pub fn type_names_mean_one_thing(tree: &Tree) -> Vec<Finding> {
         Err(finding) => return vec![finding],
     };
     let names: Vec<String> =
-        tree.rust_files().filter(|(path, _)| is_shipped(path)).flat_map(|(_, text)| type_names(text)).collect();
+        tree.syntax().filter(|(path, _)| is_shipped(path)).flat_map(|(_, file)| type_names(file)).collect();
     let mut counts = BTreeMap::<&str, usize>::new();
     names.iter().for_each(|name| *counts.entry(name).or_default() += 1);
     let accepted: BTreeMap<&str, usize> = ratchet.homonym.iter().map(|h| (h.name.as_str(), h.times_max)).collect();
@@ -75,7 +75,7 @@ fn judge(
 }
 
 /// Names of the types that a file defines outside tests.
-fn type_names(text: &str) -> Vec<String> {
+fn type_names(file: &syn::File) -> Vec<String> {
     struct Types(Vec<String>);
     impl<'ast> Visit<'ast> for Types {
         fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
@@ -94,9 +94,7 @@ fn type_names(text: &str) -> Vec<String> {
         }
     }
     let mut types = Types(Vec::new());
-    if let Ok(file) = syn::parse_file(text) {
-        types.visit_file(&file);
-    }
+    types.visit_file(file);
     types.0
 }
 

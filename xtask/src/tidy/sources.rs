@@ -35,7 +35,7 @@ const UNFINISHED_MACROS: [&str; 2] = [concat!("to", "do!"), concat!("unimpl", "e
 
 /// Every Rust file can be read by the rules below.
 pub fn sources_parse(tree: &Tree) -> Vec<Finding> {
-    let errors = tree.rust_files().filter_map(|(path, text)| Some((path, syn::parse_file(text).err()?)));
+    let errors = tree.sources().filter_map(|(path, source)| Some((path, source.syntax.as_ref().err()?)));
     errors.map(|(path, error)| Finding::new(path, format!("does not parse: {error}"))).collect()
 }
 
@@ -63,9 +63,9 @@ pub fn core_names_atomics_in_one_file(tree: &Tree) -> Vec<Finding> {
 /// Places where an identifier that must not be there is, in the files that `concerns` selects.
 fn words_in(tree: &Tree, concerns: fn(&str) -> bool, bad: fn(&str) -> bool, rule: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (path, text) in tree.rust_files().filter(|(path, _)| concerns(path)) {
+    for (path, source) in tree.sources().filter(|(path, _)| concerns(path)) {
         let mut lines = Vec::new();
-        find_words(text.parse().unwrap_or_default(), bad, &mut lines);
+        find_words(source.tokens.clone(), bad, &mut lines);
         findings.extend(lines.iter().map(|line| Finding::new(format!("{path}:{line}"), rule)));
     }
     findings
@@ -86,12 +86,12 @@ pub fn names_say_something(tree: &Tree) -> Vec<Finding> {
     let empty = |name: &str| name.split(['-', '_', '.']).any(|part| EMPTY_NAMES.contains(&part));
     let packages = tree.packages.iter().filter(|p| empty(&p.name)).map(|p| p.manifest_path.clone());
     let files = tree.rust_files().filter(|(path, _)| path.split('/').any(empty)).map(|(path, _)| path.to_owned());
-    let modules = tree.rust_files().filter(|(_, text)| inline_modules(text).iter().any(|name| empty(name)));
+    let modules = tree.syntax().filter(|(_, file)| inline_modules(file).iter().any(|name| empty(name)));
     let places = packages.chain(files).chain(modules.map(|(path, _)| path.to_owned()));
     places.map(|place| Finding::new(place, "a name that says nothing (util, common, helpers, misc)")).collect()
 }
 
-fn inline_modules(text: &str) -> Vec<String> {
+fn inline_modules(file: &syn::File) -> Vec<String> {
     struct Modules(Vec<String>);
     impl<'ast> Visit<'ast> for Modules {
         fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
@@ -100,9 +100,7 @@ fn inline_modules(text: &str) -> Vec<String> {
         }
     }
     let mut modules = Modules(Vec::new());
-    if let Ok(file) = syn::parse_file(text) {
-        modules.visit_file(&file);
-    }
+    modules.visit_file(file);
     modules.0
 }
 
@@ -125,8 +123,8 @@ pub fn functions_are_short(tree: &Tree) -> Vec<Finding> {
         Err(finding) => return vec![finding],
     };
     let mut long = BTreeMap::new();
-    for (path, text) in tree.rust_files() {
-        for function in functions(text).into_iter().filter(|f| f.lines > FUNCTION_LINES_MAX) {
+    for (path, file) in tree.syntax() {
+        for function in functions(file).into_iter().filter(|f| f.lines > FUNCTION_LINES_MAX) {
             long.insert((path.to_owned(), function.name.clone()), function);
         }
     }
@@ -160,7 +158,7 @@ struct Function {
     lines: usize,
 }
 
-fn functions(text: &str) -> Vec<Function> {
+fn functions(file: &syn::File) -> Vec<Function> {
     struct Functions(Vec<Function>);
     impl Functions {
         fn add(&mut self, signature: &syn::Signature, block: &syn::Block) {
@@ -186,9 +184,7 @@ fn functions(text: &str) -> Vec<Function> {
         }
     }
     let mut functions = Functions(Vec::new());
-    if let Ok(file) = syn::parse_file(text) {
-        functions.visit_file(&file);
-    }
+    functions.visit_file(file);
     functions.0
 }
 

@@ -1,10 +1,14 @@
 //! The repository as a value: its text files and its packages.
+//!
+//! How it works: each Rust file is cut into words and parsed when the first rule asks for it, and once for all of them.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
+use proc_macro2::TokenStream;
 use serde::Deserialize;
 
 /// Larger files are data, not sources.
@@ -13,12 +17,31 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const OWN_WORKSPACES: [&str; 3] = ["firmware", "fuzz", "peers"];
 
 /// What the rules look at.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Tree {
     /// Text of each text file, by path from the root with `/`.
     pub files: BTreeMap<String, String>,
     /// Packages of all workspaces.
     pub packages: Vec<Package>,
+    /// The Rust files once a rule has asked for them.
+    sources: OnceCell<Vec<(String, Source)>>,
+}
+
+/// A Rust file as the compiler sees it.
+pub struct Source {
+    /// Its words with their lines; none if it cannot be cut into words.
+    pub tokens: TokenStream,
+    /// What they say.
+    pub syntax: syn::Result<syn::File>,
+}
+
+impl Source {
+    fn of(text: &str) -> Self {
+        match text.parse::<TokenStream>() {
+            Ok(tokens) => Self { syntax: syn::parse2(tokens.clone()), tokens },
+            Err(error) => Self { tokens: TokenStream::new(), syntax: Err(error.into()) },
+        }
+    }
 }
 
 /// One package, as `cargo metadata` describes it.
@@ -68,7 +91,8 @@ impl Tree {
     /// # Errors
     /// If a directory cannot be read or cargo cannot describe the workspaces.
     pub fn read(root: &Path) -> Result<Self> {
-        let mut tree = Self { files: read_files(root)?, packages: packages(root, &root.join("Cargo.toml"))? };
+        let packages_here = packages(root, &root.join("Cargo.toml"))?;
+        let mut tree = Self { files: read_files(root)?, packages: packages_here, sources: OnceCell::new() };
         for directory in OWN_WORKSPACES {
             let manifest = root.join(directory).join("Cargo.toml");
             if manifest.exists() {
@@ -76,6 +100,17 @@ impl Tree {
             }
         }
         Ok(tree)
+    }
+
+    /// Rust files, cut into words and parsed.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, &Source)> {
+        let read = || self.rust_files().map(|(path, text)| (path.to_owned(), Source::of(text))).collect();
+        self.sources.get_or_init(read).iter().map(|(path, source)| (path.as_str(), source))
+    }
+
+    /// Rust files that parse, by their syntax.
+    pub fn syntax(&self) -> impl Iterator<Item = (&str, &syn::File)> {
+        self.sources().filter_map(|(path, source)| Some((path, source.syntax.as_ref().ok()?)))
     }
 
     /// Rust files and their text.
@@ -123,7 +158,7 @@ impl Tree {
     /// A tree of these files, without packages.
     pub fn of(files: &[(&str, &str)]) -> Self {
         let files = files.iter().map(|(path, text)| ((*path).into(), (*text).into())).collect();
-        Self { files, packages: Vec::new() }
+        Self { files, ..Self::default() }
     }
 
     /// The same with a package; dependencies that begin with `musubi` lie in the tree.

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
+use super::tree::Source;
 use super::{Finding, Tree};
 
 /// Directories whose crates may use `unsafe`. An image exports its entry and names memory at fixed addresses; the peer is another library's only way to hand over a block unwritten; the
@@ -25,10 +26,10 @@ fn may_be_unsafe(path: &str) -> bool {
 
 /// The keyword appears in few crates only.
 pub fn unsafe_stays_where_it_may_be(tree: &Tree) -> Vec<Finding> {
-    let elsewhere = tree.rust_files().filter(|(path, _)| !may_be_unsafe(path));
+    let elsewhere = tree.sources().filter(|(path, _)| !may_be_unsafe(path));
     elsewhere
-        .flat_map(|(path, text)| {
-            let lines = uses(text).into_iter().map(|site| site.line);
+        .flat_map(|(path, source)| {
+            let lines = uses(source).into_iter().map(|site| site.line);
             lines.map(move |line| Finding::new(format!("{path}:{line}"), "`unsafe` is not allowed in this crate"))
         })
         .collect()
@@ -47,18 +48,18 @@ pub fn safe_crates_forbid_unsafe(tree: &Tree) -> Vec<Finding> {
 
 /// Each unsafe block and implementation has a `SAFETY:` comment just above it.
 pub fn each_unsafe_site_has_a_proof(tree: &Tree) -> Vec<Finding> {
-    let unproved = |(path, text): (&str, &str)| {
-        let lines: Vec<&str> = text.lines().collect();
-        let open = uses(text).into_iter().filter(|site| site.needs_proof && !proved(&lines, site.line));
+    let unproved = |(path, source): (&str, &Source)| {
+        let lines: Vec<&str> = tree.files.get(path).map_or("", String::as_str).lines().collect();
+        let open = uses(source).into_iter().filter(|site| site.needs_proof && !proved(&lines, site.line));
         let place = |site: Site| Finding::new(format!("{path}:{}", site.line), "unsafe without a SAFETY comment above");
         open.map(place).collect::<Vec<_>>()
     };
-    tree.rust_files().flat_map(unproved).collect()
+    tree.sources().flat_map(unproved).collect()
 }
 
 /// How many sites and how many proofs there are.
 pub fn summary(tree: &Tree) -> String {
-    let sites = tree.rust_files().flat_map(|(_, text)| uses(text)).filter(|site| site.needs_proof).count();
+    let sites = tree.sources().flat_map(|(_, source)| uses(source)).filter(|site| site.needs_proof).count();
     let proof = |line: &&str| line.trim_start().starts_with("// SAFETY:");
     let proofs: usize = tree.rust_files().map(|(_, text)| text.lines().filter(proof).count()).sum();
     format!("{sites} unsafe sites, {proofs} proofs")
@@ -79,11 +80,9 @@ struct Site {
     needs_proof: bool,
 }
 
-fn uses(text: &str) -> Vec<Site> {
+fn uses(source: &Source) -> Vec<Site> {
     let mut sites = Vec::new();
-    if let Ok(tokens) = text.parse::<TokenStream>() {
-        find_uses(tokens, &mut sites);
-    }
+    find_uses(source.tokens.clone(), &mut sites);
     sites
 }
 
