@@ -13,6 +13,7 @@ mod family;
 mod fuzz;
 mod install;
 mod libraries;
+mod linux;
 mod models;
 mod nightly;
 mod packages;

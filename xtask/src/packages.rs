@@ -93,3 +93,14 @@ pub fn is_root() -> Result<bool> {
     let output = Command::new("id").arg("-u").output()?;
     Ok(output.stdout.trim_ascii() == b"0")
 }
+/// Something that comes from outside cannot be had here: a reason to skip, not a failure.
+#[derive(Debug)]
+pub struct Unavailable(pub String);
+
+impl std::fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unavailable {}

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::packages;
+use crate::packages::{self, Unavailable};
 use crate::runner::{Context, Verdict};
 use console::Echo;
 use emulator::Emulator;
@@ -134,18 +134,6 @@ fn not_run(error: anyhow::Error) -> Verdict {
         None => Verdict::failed(format!("{error:#}")),
     }
 }
-
-/// Something that comes from outside cannot be had here: a reason to skip, not a failure.
-#[derive(Debug)]
-pub struct Unavailable(pub String);
-
-impl std::fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Unavailable {}
 
 /// Step: clippy for each image, with its target.
 ///

@@ -2,14 +2,9 @@
 //!
 //! What you may rely on: everything is built or fetched into the build directory; nothing is installed.
 //!
-//! How it works: [`debian`] unpacks Debian's kernel, [`driver`] builds the kernel module, [`programs`] the programs,
-//! [`archive`] packs the initial file system. QEMU's loader puts all of it into memory; a few instructions
+//! How it works: the parts are `crate::linux`'s: Debian's kernel, the module for it, the programs, the initial file
+//! system. QEMU's loader puts all of it into memory; a few instructions
 //! (firmware/qemu-zcu102/start) start the Cortex-R5F and then Linux, whose first process switches the machine off.
-
-mod archive;
-mod debian;
-mod driver;
-mod programs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +14,11 @@ use std::thread;
 use anyhow::{Context as _, Result, bail};
 
 use super::{Run, loadable};
+use crate::linux::archive::Archive;
+use crate::linux::debian::Kernel;
+use crate::linux::programs::Programs;
+use crate::linux::{driver, programs};
 use crate::runner::Context;
-use archive::Archive;
-use debian::Kernel;
-use programs::Programs;
 
 /// Debian packages without which this cannot be built.
 pub const PACKAGES: &[&str] = &["gcc-aarch64-linux-gnu", "make", "device-tree-compiler"];

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::qemu::Unavailable;
+use crate::packages::Unavailable;
 use crate::runner::{COMMAND_TIME_MAX, Context};
 
 /// The package that depends on the newest kernel.
