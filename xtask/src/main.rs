@@ -15,6 +15,7 @@ mod install;
 mod libraries;
 mod linux;
 mod models;
+mod mutants;
 mod nightly;
 mod packages;
 mod peers;
@@ -60,8 +61,8 @@ enum Commands {
     Nostd,
     /// Check the lock-free objects with loom
     Loom,
-    /// Weaken each memory order in turn and see that the models notice
-    Mutants,
+    /// See that the tests notice a mistake: each memory order weakened, or with --sample random changes of the code
+    Mutants(mutants::Options),
     /// Run the core's tests under Miri
     Miri,
     /// Run the tests under ThreadSanitizer
@@ -130,7 +131,10 @@ fn main() -> ExitCode {
         Commands::Tidy => single("tidy", tidy::step),
         Commands::Nostd => single("no_std targets", test::nostd),
         Commands::Loom => single("loom", models::loom),
-        Commands::Mutants => single("mutants", models::mutants),
+        Commands::Mutants(options) if options.samples() => {
+            mutants::run(&context, &options).map_or_else(|error| explain(&error), finish)
+        }
+        Commands::Mutants(_) => single("mutants", models::weakened),
         Commands::Miri => single("Miri", nightly::miri),
         Commands::Tsan => single("ThreadSanitizer", nightly::tsan),
         Commands::Fuzz { seconds } => finish_result(fuzz::run(&context, seconds)),

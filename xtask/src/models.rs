@@ -32,7 +32,7 @@ const FILTER: &str = "loom_";
 pub fn loom(context: &Context) -> Result<Verdict> {
     let program = build(context)?;
     let verdict = Verdict::of_tests(&context.run(&mut run_of(&program, None, PREEMPTIONS_MAX))?);
-    // Only this step runs before `mutants`, and only once.
+    // Only this step runs before `weakened`, and only once.
     let _ = context.models.set(verdict.counts);
     Ok(verdict)
 }
@@ -41,7 +41,7 @@ pub fn loom(context: &Context) -> Result<Verdict> {
 ///
 /// # Errors
 /// If the program cannot be built or started, or the models fail by themselves.
-pub fn mutants(context: &Context) -> Result<Verdict> {
+pub fn weakened(context: &Context) -> Result<Verdict> {
     if context.models.get().is_none() {
         loom(context)?;
     }
@@ -87,7 +87,7 @@ fn try_mutant(context: &Context, program: &PathBuf, site: &str) -> Verdict {
 }
 
 /// Whether a test program's line says that one test has failed.
-fn says_failed(line: &str) -> bool {
+pub fn says_failed(line: &str) -> bool {
     line.starts_with("test ") && line.ends_with(" ... FAILED")
 }
 

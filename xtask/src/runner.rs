@@ -107,7 +107,33 @@ impl Context {
         self.run_reading(command, time_max, |_| false)
     }
 
+    /// Like [`Context::run_until`], without a word; gives nothing if the command took too long and was ended.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn run_within(
+        &self,
+        command: &mut Command,
+        time_max: Duration,
+        enough: fn(&str) -> bool,
+    ) -> Result<Option<Output>> {
+        Ok(match self.read(command, time_max, enough)? {
+            Ended::Itself(output) => Some(output),
+            Ended::Late(_) => None,
+        })
+    }
+
     fn run_reading(&self, command: &mut Command, time_max: Duration, enough: fn(&str) -> bool) -> Result<Output> {
+        match self.read(command, time_max, enough)? {
+            Ended::Itself(output) => Ok(output),
+            Ended::Late(text) => {
+                show_tail(&text);
+                bail!("{}: took longer than {} s and was ended", line_of(command), time_max.as_secs());
+            }
+        }
+    }
+
+    fn read(&self, command: &mut Command, time_max: Duration, enough: fn(&str) -> bool) -> Result<Ended> {
         let (reader, writer) = std::io::pipe()?;
         command.stdin(std::process::Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         let child = command.spawn().with_context(|| format!("cannot start {:?}", command.get_program()))?;
@@ -137,6 +163,14 @@ pub struct Output {
     pub text: String,
 }
 
+/// How a command with a bound ended.
+enum Ended {
+    /// By itself, or because what it had said was enough.
+    Itself(Output),
+    /// It took too long; what it wrote.
+    Late(String),
+}
+
 /// Reads a child's output until its end or a line that is enough, and waits for the child.
 fn collect(
     mut child: Child,
@@ -144,7 +178,7 @@ fn collect(
     verbose: bool,
     time_max: Duration,
     enough: fn(&str) -> bool,
-) -> Result<Output> {
+) -> Result<Ended> {
     let deadline = Instant::now() + time_max;
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
@@ -177,12 +211,11 @@ fn collect(
                 crate::family::end(child.id());
                 child.kill()?;
                 child.wait()?;
-                show_tail(&text);
-                bail!("took longer than {} s and was ended", time_max.as_secs());
+                return Ok(Ended::Late(text));
             }
         }
     }
-    Ok(Output { status: child.wait()?, text })
+    Ok(Ended::Itself(Output { status: child.wait()?, text }))
 }
 
 /// Shows what failed tests wrote, then the end of the whole output.

@@ -27,7 +27,7 @@ pub const STEPS: &[Step] = &[
     Step { title: "crash proof: kills at random instants", run: soak::step },
     Step { title: "simulation: 200 nodes whose links and lives end at random", run: simulate::step },
     Step { title: "loom models", run: models::loom },
-    Step { title: "mutants: the models notice each weakened order", run: models::mutants },
+    Step { title: "mutants: the models notice each weakened order", run: models::weakened },
     Step { title: "Miri", run: nightly::miri },
     Step { title: "ThreadSanitizer", run: nightly::tsan },
     Step { title: "fuzz targets", run: fuzz::step },
