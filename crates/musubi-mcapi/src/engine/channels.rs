@@ -420,3 +420,21 @@ impl<B: Block> Engine<B> {
 fn slot_of(handle: ChannelHandle) -> u16 {
     handle.0 as u16 & (ENDPOINTS_MAX as u16 - 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_of_openings_begin_anew_after_the_last_and_never_are_none() {
+        let owner = NodeId::new(0, 1).unwrap();
+        let at = EndpointId::new(owner, ENDPOINTS_MAX as u16 - 1, 1);
+        let mut channels = Channels { openings: OPENING_MAX - 2, ..Channels::default() };
+        let handles = [(); 4].map(|()| ChannelHandle(channels.next_handle(at)));
+        let openings = handles.map(|handle| handle.0 >> SLOT_BITS);
+        assert_eq!(openings, [OPENING_MAX - 1, OPENING_MAX, 1, 2]);
+        for handle in handles {
+            assert_eq!((slot_of(handle), handle.0 >> 31), (at.slot(), 0));
+        }
+    }
+}

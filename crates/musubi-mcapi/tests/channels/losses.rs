@@ -1,12 +1,13 @@
 //! Death of a node or loss of the way to it, in every state: requests complete, ends become usable again.
 
+use musubi_mcapi::engine::frame::{Header, Kind};
 use musubi_mcapi::engine::{ChannelKind, Outcome, Sending};
 use musubi_mcapi::limits::PACKET_CREDIT;
 use musubi_mcapi::{EndpointId, Error};
 use musubi_transport::links::Loss;
 
 use super::orders::exchange;
-use super::world::{Mode, World};
+use super::world::{Channel, Mode, World, node};
 
 use ChannelKind::{Packet, Scalar};
 
@@ -164,6 +165,88 @@ fn a_node_dies_while_ends_are_being_connected() {
                     ends_agree(&mut world, from, to);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn who_had_ends_connected_is_lost_and_they_stay() {
+    for mode in MODES {
+        for loss in LOSSES {
+            let mut world = World::new(3, mode);
+            let (from, to) = (world.create(0), world.create(1));
+            let connecting = world.connect(2, Packet, from, to);
+            world.settle();
+            world.done(2, connecting);
+            world.cut(0, 2, loss);
+            world.cut(1, 2, loss);
+            let (sending, opening) = world.open(0, Packet, false, from);
+            let (receiving, opening_too) = world.open(1, Packet, true, to);
+            world.settle();
+            world.done(0, opening);
+            world.done(1, opening_too);
+            let channel = Channel { kind: Packet, sender: 0, receiver: 1, from, to, sending, receiving };
+            exchange(&mut world, &channel);
+            world.close_both(&channel);
+        }
+    }
+}
+
+/// The question of a node's earlier link, or of its former life, means nothing over the next; another node's loss changes
+/// nothing of that.
+#[test]
+fn a_connection_is_taken_back_over_the_link_over_which_it_was_asked_for() {
+    for mode in MODES {
+        for (lost, is_undone) in [(2, false), (3, true)] {
+            let mut world = World::new(4, mode);
+            let (from, to) = (world.create(0), world.create(1));
+            let connecting = world.connect(2, Packet, from, to);
+            world.settle();
+            world.done(2, connecting);
+            let link = |world: &mut World, at: usize| {
+                let ping = world.call(at, |engine, links| engine.ping(0, node(0), 0, links)).unwrap();
+                world.settle();
+                assert!(matches!(world.outcome(at, ping), Ok(Outcome::Pong(_))));
+            };
+            link(&mut world, 3);
+            world.cut(0, lost, Loss::Cut);
+            link(&mut world, lost);
+            let back = Header { tag: connecting.0, from: from.bits(), ..Header::new(Kind::Disconnect as u8) };
+            world.forge(2, 0, back, &[]);
+            world.settle();
+            ends_agree(&mut world, from, to);
+            let exists = world.call(0, |engine, _| engine.messages_available(from)).is_ok();
+            assert_eq!(exists, !is_undone, "{mode:?}: what is connected cannot be deleted");
+        }
+    }
+}
+
+#[test]
+fn a_node_is_lost_while_ends_of_others_are_being_connected() {
+    for mode in MODES {
+        for loss in LOSSES {
+            let mut world = World::new(4, mode);
+            let (from, to) = (world.create(0), world.create(1));
+            let other = world.channel(Packet, 0, 3);
+            // The receiving end's owner does not answer yet.
+            world.net.slow = Some(1);
+            let connecting = world.connect(0, Packet, from, to);
+            world.settle();
+            world.cut(0, 3, loss);
+            assert!(world.pending(0, connecting), "it is not asked of the node that was lost");
+            assert_eq!(world.send(0, other.sending, b"x"), Err(Error::Transmission));
+            world.net.slow = None;
+            world.settle();
+            world.done(0, connecting);
+            // And of one that is lost it was.
+            let (from, to) = (world.create(0), world.create(1));
+            world.net.slow = Some(1);
+            let connecting = world.connect(2, Packet, from, to);
+            world.settle();
+            world.cut(0, 1, loss);
+            world.settle();
+            assert_eq!(world.failed(2, connecting), Error::Transmission);
+            assert_eq!(world.call(0, |engine, links| engine.delete_endpoint(from, links)), Ok(()));
         }
     }
 }

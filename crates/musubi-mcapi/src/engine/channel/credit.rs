@@ -226,6 +226,37 @@ mod tests {
         assert_eq!(frames, 1000 / (SCALAR_CREDIT / 4));
     }
 
+    /// How many items of so many bytes come and are given back before the sender is told, who asked for nothing.
+    fn given_back_before_told(size: Size, bytes: usize) -> u32 {
+        let mut window = Incoming::default();
+        for count in 1.. {
+            assert!(window.arrive(size, bytes));
+            window.give_back(bytes);
+            if let Some(told) = window.due(size, false) {
+                assert_eq!(told.items, count);
+                return count;
+            }
+        }
+        unreachable!()
+    }
+
+    #[test]
+    fn the_sender_is_told_of_a_quarter_of_the_window_and_of_no_less() {
+        assert_eq!(given_back_before_told(SCALARS, 8), SCALAR_CREDIT / 4);
+        assert_eq!(given_back_before_told(PACKETS, 1), PACKET_CREDIT / 4);
+        let quarter = CHANNEL_BYTES as usize / 4;
+        assert_eq!(given_back_before_told(PACKETS, quarter), 1);
+        assert_eq!(given_back_before_told(PACKETS, quarter - 1), 2);
+        assert_eq!(given_back_before_told(PACKETS, quarter / 2), 2);
+        assert_eq!(given_back_before_told(PACKETS, 4 * quarter), 1);
+    }
+
+    #[test]
+    fn bytes_of_scalars_are_not_counted() {
+        let huge = CHANNEL_BYTES as usize;
+        assert_eq!(given_back_before_told(SCALARS, huge), SCALAR_CREDIT / 4);
+    }
+
     proptest! {
         /// With whatever lengths, and some packets never released, a sender with something to send always gets on once
         /// the receiver has taken all that arrived and has any room.

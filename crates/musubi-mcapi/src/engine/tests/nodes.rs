@@ -112,6 +112,24 @@ fn a_dead_node_takes_and_drops_and_a_cut_one_is_tried_for() {
     assert_eq!(world.send(0, a, b, &[]), Err(Error::Transmission));
 }
 
+#[test]
+fn a_name_of_a_nodes_former_life_is_dropped_by_its_successor_unless_63_lives_apart() {
+    for (lives, arrives) in [(1, false), (62, false), (63, true)] {
+        let mut world = World::linked(2, true);
+        let (a, former) = (world.create(0, 5), world.create(1, 5));
+        world.cut(0, 1, Loss::Gone);
+        let incarnation = world.engines[1].incarnation() + lives;
+        world.engines[1] = Engine::new(node(1), incarnation);
+        let present = world.create(1, 5);
+        world.link(0, 1, true);
+        let sent = world.send_later(0, a, former, &[7]).unwrap();
+        world.run();
+        assert_eq!(ended(&mut world, 0, sent), Some(Ok(())));
+        assert_eq!(world.read(1, present), arrives.then_some(std::vec![7]), "{lives} lives");
+        assert_eq!(world.engines[1].counters().messages_dropped, u64::from(!arrives));
+    }
+}
+
 /// Fills the credit for `b` with messages of so many bytes that begin with the round's number, and cuts the link, again and
 /// again.
 fn send_and_cut(world: &mut World, a: EndpointId, b: EndpointId, rounds: u8, bytes: usize) {
