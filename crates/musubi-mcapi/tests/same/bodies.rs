@@ -54,6 +54,17 @@ pub fn messages_arrive_whole_and_in_order(pair: &Pair) {
     assert_eq!(from.send(&to, u32::from(limits::PRIORITIES), b"", soon()), Err(Error::Priority));
 }
 
+pub fn the_first_message_over_a_link_is_refused_if_its_endpoint_is_connected(pair: &Pair) {
+    let [sends, receives, free] = [(); 3].map(|()| pair.one.create_endpoint(None).unwrap());
+    pair.one.connect_packets(&sends, &receives).unwrap().wait(soon()).unwrap();
+    let from = pair.other.create_endpoint(None).unwrap();
+    // By its name, as another program may have told it: there is no link yet.
+    assert_eq!(from.send(&receives.name(), 0, b"first", soon()), Err(Error::General));
+    from.send(&free.name(), 0, b"second", soon()).unwrap();
+    assert_eq!(free.receive(soon()).unwrap().to_vec(), b"second");
+    assert_eq!(receives.available(), Ok(0));
+}
+
 pub fn the_urgent_is_taken_first(pair: &Pair) {
     let (inbox, to, from) = inbox(pair);
     for (priority, text) in [(3, "late"), (1, "soon"), (0, "now"), (1, "soon too")] {

@@ -81,6 +81,7 @@ macro_rules! over_all {
 
 over_all!(within, memory, tcp; {
     messages_arrive_whole_and_in_order,
+    the_first_message_over_a_link_is_refused_if_its_endpoint_is_connected,
     the_urgent_is_taken_first,
     a_slow_receiver_holds_its_sender_back_and_loses_nothing,
     an_endpoint_is_found_when_it_comes_to_exist,
