@@ -63,6 +63,8 @@ struct Stream {
     /// Items that were taken, and whether each was taken back later.
     items: Vec<bool>,
     received: u32,
+    /// The receiver gave the connection up, maybe before it heard that this end was open: what is sent may go nowhere.
+    given_up: bool,
 }
 
 struct Programs {
@@ -73,6 +75,8 @@ struct Programs {
     begun: Vec<Vec<(RequestId, Begun)>>,
     streams: Vec<Stream>,
     received: usize,
+    gives_up: bool,
+    gave_up: usize,
 }
 
 impl Programs {
@@ -83,7 +87,16 @@ impl Programs {
         world.net.kept = seed.is_multiple_of(3);
         let ends = (0..NODES).map(|at| fresh(&mut world, at)).collect();
         let begun = (0..NODES).map(|_| Vec::new()).collect();
-        Programs { world, random: Random(seed), ends, begun, streams: Vec::new(), received: 0 }
+        Programs {
+            world,
+            random: Random(seed),
+            ends,
+            begun,
+            streams: Vec::new(),
+            received: 0,
+            gives_up: false,
+            gave_up: 0,
+        }
     }
 
     fn act(&mut self) {
@@ -98,6 +111,7 @@ impl Programs {
             18..=39 => self.send(at, end),
             40..=61 => self.receive(at, end),
             62 => self.calamity(at),
+            63..=65 if self.gives_up => self.give_up(at, end),
             _ => {
                 for _ in 0..3 {
                     let choice = self.random.below(1000);
@@ -146,6 +160,23 @@ impl Programs {
                 self.begun[at].push((request, Begun::Close(end)));
             }
             Err(error) => assert_eq!(error, Error::ChannelNotOpen),
+        }
+    }
+
+    /// Gives a connection up, if nobody has used it.
+    fn give_up(&mut self, at: usize, end: usize) {
+        let id = self.ends[at][end].id;
+        let Some(picture) = self.picture(at, id).filter(|picture| role(picture).1) else {
+            return self.world.call(at, |engine, links| engine.release_endpoint(id, links)).unwrap();
+        };
+        let sender = self.ends[picture.other.node().node() as usize].iter().find(|end| end.id == picture.other);
+        let stream = sender.and_then(|end| end.opened).map(|opened| opened.stream as usize);
+        self.world.call(at, |engine, links| engine.release_endpoint(id, links)).unwrap();
+        if self.picture(at, id).is_none() {
+            self.gave_up += 1;
+            if let Some(stream) = stream {
+                self.streams[stream].given_up = true;
+            }
         }
     }
 
@@ -250,7 +281,7 @@ impl Programs {
         let number = value as u32;
         assert!(number >= stream.received, "item {number} came twice or late");
         let skipped = &stream.items[stream.received as usize..number as usize];
-        assert!(skipped.iter().all(|taken_back| *taken_back), "an item was lost");
+        assert!(stream.given_up || skipped.iter().all(|taken_back| *taken_back), "an item was lost");
         assert_eq!(stream.to, Some(self.ends[at][end].id), "an item came to another end");
         stream.received = number + 1;
         self.received += 1;
@@ -271,7 +302,7 @@ impl Programs {
         assert!(opened.receives);
         for stream in self.streams.iter_mut().filter(|stream| stream.to == to) {
             let rest = &stream.items[stream.received as usize..];
-            assert!(rest.iter().all(|taken_back| *taken_back), "the close came before an item");
+            assert!(stream.given_up || rest.iter().all(|taken_back| *taken_back), "the close came before an item");
         }
     }
 
@@ -477,12 +508,12 @@ fn role(picture: &ChannelPicture) -> (ChannelKind, bool) {
     (kind, picture.status & endpoint_status::RECEIVE != 0)
 }
 
-#[test]
-fn random_programs() {
-    let mut received = 0;
-    for seed in SEEDS {
+/// Runs programs with these seeds: how much they received, and how many connections they gave up.
+fn run(seeds: core::ops::Range<u64>, gives_up: bool) -> (usize, usize) {
+    let (mut received, mut gave_up) = (0, 0);
+    for seed in seeds {
         let run = || {
-            let mut programs = Programs::new(seed);
+            let mut programs = Programs { gives_up, ..Programs::new(seed) };
             for step in 0..STEPS {
                 programs.act();
                 if step % 100 == 99 {
@@ -490,9 +521,24 @@ fn random_programs() {
                 }
             }
             programs.end();
-            programs.received
+            (programs.received, programs.gave_up)
         };
-        received += std::panic::catch_unwind(run).unwrap_or_else(|_| panic!("seed {seed}"));
+        let counts = std::panic::catch_unwind(run).unwrap_or_else(|_| panic!("seed {seed}"));
+        received += counts.0;
+        gave_up += counts.1;
     }
+    (received, gave_up)
+}
+
+#[test]
+fn random_programs() {
+    let (received, _) = run(SEEDS, false);
     assert!(received > 30 * SEEDS.count(), "only {received} items came: the test tests little");
+}
+
+#[test]
+fn random_programs_that_give_connections_up() {
+    let (received, gave_up) = run(SEEDS, true);
+    assert!(received > 10 * SEEDS.count(), "only {received} items came: the test tests little");
+    assert!(gave_up > SEEDS.count(), "only {gave_up} connections were given up");
 }
