@@ -1,20 +1,25 @@
 //! What a person must hear though no call of the program fails, or fails with one code only: on the standard error.
 //!
-//! What you may rely on: the same text is said once by a process, at most [`SAID_MAX`] different ones are, and only what
-//! concerns this node or a node it dials: a stranger cannot make it talk. Nothing is said at level 0.
+//! What you may rely on: the same text is said once by a process, and only what concerns this node or a node it dials: a
+//! stranger cannot make it talk. Of itself a process says at most [`SAID_MAX`] different texts, and [`SAID_OF_PEER_MAX`] of
+//! each node besides, so no peer uses up what is to be said of others. Nothing is said at level 0.
 //!
 //! How it works: the level is what the environment variable [`VARIABLE`] says; else what the program has set; else 1. From
 //! level 2 on everything is said as often as it happens.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use crate::NodeId;
+
 /// The environment variable that sets the level.
 pub const VARIABLE: &str = "MUSUBI_DEBUG";
-/// Different texts that a process says at most at level 1.
+/// Different texts that a process says of itself at most at level 1.
 pub const SAID_MAX: usize = 64;
+/// Different texts that it says of one other node at most at level 1.
+pub const SAID_OF_PEER_MAX: usize = 4;
 
 static LEVEL: AtomicI32 = AtomicI32::new(1);
 
@@ -32,20 +37,36 @@ pub fn level() -> i32 {
 
 /// Says something, unless it has been said.
 pub fn say(text: impl FnOnce() -> String) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    tell(None, text);
+}
+
+/// The same of another node.
+pub fn say_of(peer: NodeId, text: impl FnOnce() -> String) {
+    tell(Some(peer), text);
+}
+
+fn tell(of: Option<NodeId>, text: impl FnOnce() -> String) {
+    static SAID: Mutex<Said> = Mutex::new(Said(BTreeMap::new()));
     let level = level();
     if level < 1 {
         return;
     }
     let text = text();
-    if level >= 2 || is_new(&mut SAID.lock().unwrap_or_else(PoisonError::into_inner), &text) {
+    if level >= 2 || SAID.lock().unwrap_or_else(PoisonError::into_inner).is_new(of, &text) {
         // A standard error that takes nothing is no reason to fail.
         let _ = writeln!(std::io::stderr().lock(), "musubi: {text}");
     }
 }
 
-fn is_new(said: &mut BTreeSet<String>, text: &str) -> bool {
-    said.len() < SAID_MAX && said.insert(text.to_owned())
+/// What has been said: of this process, and of each other node. The nodes of a description bound how much that is.
+struct Said(BTreeMap<Option<NodeId>, BTreeSet<String>>);
+
+impl Said {
+    fn is_new(&mut self, of: Option<NodeId>, text: &str) -> bool {
+        let most = if of.is_some() { SAID_OF_PEER_MAX } else { SAID_MAX };
+        let said = self.0.entry(of).or_default();
+        said.len() < most && said.insert(text.to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -54,9 +75,17 @@ mod tests {
 
     #[test]
     fn a_text_is_new_once_and_there_are_not_too_many() {
-        let mut said = BTreeSet::new();
-        assert!(is_new(&mut said, "no keys") && !is_new(&mut said, "no keys"));
-        let new = (0..1000).filter(|number| is_new(&mut said, &number.to_string())).count();
+        let mut said = Said(BTreeMap::new());
+        assert!(said.is_new(None, "no keys") && !said.is_new(None, "no keys"));
+        let new = (0..1000).filter(|number| said.is_new(None, &number.to_string())).count();
         assert_eq!(new, SAID_MAX - 1);
+    }
+
+    #[test]
+    fn a_peer_that_gives_much_to_say_silences_nobody() {
+        let (mut said, of) = (Said(BTreeMap::new()), |node| NodeId::new(0, node));
+        let new = (0..1000).filter(|number| said.is_new(of(1), &number.to_string())).count();
+        assert_eq!(new, SAID_OF_PEER_MAX);
+        assert!(said.is_new(of(2), "refuses") && said.is_new(None, "no keys"));
     }
 }

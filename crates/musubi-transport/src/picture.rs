@@ -54,7 +54,7 @@ pub struct DoorPicture {
     pub dials_failed: u64,
     /// Ended before they had said who they are.
     pub hung_up: u64,
-    /// Times that accepting was put off because too many came at once.
+    /// Times that accepting was put off because too many came at once, or the system refused to.
     pub throttled: u64,
     /// Refused: see [`crate::session::Reason`] for this and the following.
     pub garbage: u64,

@@ -63,6 +63,8 @@ pub(super) enum Order {
     Dial(NodeId),
     Forget(NodeId),
     Found(NodeId, Vec<SocketAddr>),
+    /// Addresses of hosts of the description.
+    Named(Vec<(String, Vec<SocketAddr>)>),
 }
 
 #[derive(Debug)]
@@ -76,6 +78,18 @@ pub(super) struct Shared {
     pub(super) stopping: AtomicBool,
 }
 
+impl Shared {
+    pub(super) fn new() -> io::Result<Shared> {
+        Ok(Shared {
+            orders: Mutex::default(),
+            arrivals: Mutex::default(),
+            inside: Descriptor::event()?,
+            outside: Descriptor::event()?,
+            stopping: AtomicBool::new(false),
+        })
+    }
+}
+
 /// The carrier's side of it.
 #[derive(Debug)]
 pub(super) struct Acceptor {
@@ -86,13 +100,7 @@ pub(super) struct Acceptor {
 impl Acceptor {
     /// Starts the thread. `listener` is the socket that others connect to, if this node has an address.
     pub(super) fn open(us: Arc<Us>, listener: Option<Descriptor>, event_log: Arc<EventLog>) -> io::Result<Acceptor> {
-        let shared = Arc::new(Shared {
-            orders: Mutex::default(),
-            arrivals: Mutex::default(),
-            inside: Descriptor::event()?,
-            outside: Descriptor::event()?,
-            stopping: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared::new()?);
         let worker = Worker::new(us, Arc::clone(&shared), listener, event_log)?;
         let thread = std::thread::Builder::new().name("musubi-accept".into()).spawn(move || worker.run())?;
         Ok(Acceptor { shared, thread: Some(thread) })

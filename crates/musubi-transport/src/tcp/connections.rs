@@ -36,7 +36,7 @@ impl TcpCarrier {
             End::Broken(Broken::Refused(reason)) => {
                 hopeless = is_final(*reason);
                 let text = format!("node {peer} refuses: {}", event_log::explained(*reason));
-                if hopeless { self.event_log.note_hopeless(me, text) } else { self.event_log.note(text) }
+                if hopeless { self.event_log.note_hopeless(me, peer, text) } else { self.event_log.note(text) }
             }
             End::Broken(Broken::Silent) => self.event_log.note(format!("node {peer} is silent")),
             End::Broken(Broken::Protocol) => self.event_log.note(format!("node {peer} broke the protocol")),
@@ -64,7 +64,7 @@ impl TcpCarrier {
             return false;
         };
         self.event_log.count(|counters| counters.count_tls(fault));
-        self.event_log.note_hopeless(self.us.identity.node, format!("connection with node {peer}: {why}"));
+        self.event_log.note_hopeless(self.us.identity.node, peer, format!("connection with node {peer}: {why}"));
         true
     }
 

@@ -13,12 +13,24 @@ use super::worker::Worker;
 use crate::NodeId;
 use crate::topology::Way;
 
+/// How long after their hosts were looked up that is done again, nanoseconds.
+pub(super) const NAMES_NS: u64 = 30_000_000_000;
+
+/// An attempt to reach a node.
+#[derive(Debug, Default)]
+pub(super) struct Dial {
+    /// Addresses that are still to be tried.
+    addresses: VecDeque<SocketAddr>,
+    /// Token of the connection that is being tried.
+    pub(super) under_way: Option<u64>,
+}
+
 impl Worker {
     pub(super) fn look_up(&mut self, peer: NodeId) {
         let Some(Way::Tcp(Some(place))) = self.us.topology.way(self.us.identity.node, peer) else {
             return self.arrive(Arrival::Unreachable { peer });
         };
-        self.dials.insert(peer, VecDeque::new());
+        self.dials.insert(peer, Dial::default());
         if let Some(address) = names::numeric(place) {
             return self.found(peer, vec![address]);
         }
@@ -36,24 +48,47 @@ impl Worker {
         if addresses.is_empty() {
             self.event_log.note(format!("node {peer}: its host has no address"));
         }
-        addresses.iter().for_each(|address| self.admission.know(address.ip()));
+        if let Some(Way::Tcp(Some(place))) = self.us.topology.way(self.us.identity.node, peer) {
+            self.admission.known.name(place, addresses.iter().map(SocketAddr::ip));
+        }
         // Else it has been forgotten meanwhile.
         if let Some(dial) = self.dials.get_mut(&peer) {
-            dial.extend(addresses);
+            dial.addresses.extend(addresses);
             self.try_next(peer);
         }
     }
 
     /// Tries the next address of a node that is dialed.
     pub(super) fn try_next(&mut self, peer: NodeId) {
-        while let Some(address) = self.dials.get_mut(&peer).and_then(VecDeque::pop_front) {
-            let begun = Pending::dial(address, peer, now_ns()).and_then(|pending| self.enter(pending));
-            match begun {
+        loop {
+            let token = self.new_token();
+            let Some(dial) = self.dials.get_mut(&peer) else { return };
+            let Some(address) = dial.addresses.pop_front() else { break };
+            dial.under_way = Some(token);
+            match Pending::dial(address, peer, now_ns()).and_then(|pending| self.enter(token, pending)) {
                 Ok(()) => return,
                 Err(error) => self.event_log.note(format!("node {peer} at {address}: {error}")),
             }
         }
         self.unreachable(peer);
+    }
+
+    /// Asks for the addresses of all hosts that the description names, so that they are known before they call.
+    pub(super) fn look_up_names(&mut self) {
+        let (shared, places) = (Arc::clone(&self.shared), self.names.iter().cloned().collect());
+        let asked = names::ask_all(places, move |hosts| {
+            locked(&shared.orders).push(Order::Named(hosts));
+            ring(&shared.inside);
+        });
+        // While they are asked for they are not due.
+        self.names_due_ns = (!asked).then(|| now_ns() + NAMES_NS);
+    }
+
+    pub(super) fn named(&mut self, hosts: Vec<(String, Vec<SocketAddr>)>) {
+        for (place, addresses) in hosts {
+            self.admission.known.name(&place, addresses.iter().map(SocketAddr::ip));
+        }
+        self.names_due_ns = Some(now_ns() + NAMES_NS);
     }
 
     fn unreachable(&mut self, peer: NodeId) {

@@ -43,7 +43,7 @@ pub struct Counters {
     pub disbelieved: u64,
     /// Connections that ended before they had said who they are.
     pub hung_up: u64,
-    /// Accepting was put off because too many came at once.
+    /// Accepting was put off because too many came at once or the system refused to, or a connection was left alone.
     pub throttled: u64,
 }
 
@@ -136,9 +136,9 @@ impl EventLog {
         self.note(format!("refused {whom}: {}", explained(reason)));
     }
 
-    /// Notes what trying again does not change, about a node that `me` has dialed; a person is told.
-    pub(super) fn note_hopeless(&self, me: NodeId, text: String) {
-        notices::say(|| format!("node {me}: no link: {text}"));
+    /// Notes what trying again does not change, about `peer`, which `me` has dialed; a person is told.
+    pub(super) fn note_hopeless(&self, me: NodeId, peer: NodeId, text: String) {
+        notices::say_of(peer, || format!("node {me}: no link: {text}"));
         self.note(text);
     }
 

@@ -38,7 +38,7 @@ mod traffic;
 mod worker;
 
 pub use accepting::{ACCEPT_NS, ACCEPTS_BURST};
-pub use admission::{HALF_OPEN_MAX, HANDSHAKES_OF_ADDRESS_MAX};
+pub use admission::{HALF_OPEN_MAX, HANDSHAKES_OF_ADDRESS_MAX, HANDSHAKES_OF_KNOWN_MAX};
 pub use carrier::{TcpCarrier, obstacle};
 pub use error::Error;
 pub use event_log::{Counters, Entry, EventLog};

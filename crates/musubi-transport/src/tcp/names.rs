@@ -50,6 +50,23 @@ impl Resolver {
     }
 }
 
+/// Hands the addresses of all these places to `answer`, on a thread of its own that asks for one after the other; false if
+/// there is no such thread.
+pub(super) fn ask_all(
+    places: Vec<String>,
+    answer: impl FnOnce(Vec<(String, Vec<SocketAddr>)>) + Send + 'static,
+) -> bool {
+    let run = move || {
+        musubi_linux::signals::leave_to_program();
+        let found = |place: String| {
+            let addresses = resolve(&place).unwrap_or_default();
+            (place, addresses)
+        };
+        answer(places.into_iter().map(found).collect());
+    };
+    std::thread::Builder::new().name("musubi-resolve".into()).spawn(run).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 use super::acceptor::Us;
 use super::admission::Ticket;
-use super::sockets::{self, Got};
+use super::sockets::{self, FirstRecord, Got};
 use super::stream::Stream;
 use super::tls;
 use crate::NodeId;
@@ -57,6 +57,8 @@ pub(super) enum Progress {
     Waits,
     /// A first record of TLS has come.
     Knocked,
+    /// Something that is no TLS has come.
+    Garbled,
     /// We reached whom we dialed.
     Reached,
     /// Somebody who dialed has said this, and may speak to the link with that node.
@@ -111,10 +113,11 @@ impl Pending {
                     Ok(()) => self.secure(us).map_err(Progress::Failed),
                     Err(error) => Err(Progress::Failed(error)),
                 },
-                Stage::Knock => Err(match sockets::has_hello(self.stream.socket()) {
-                    Ok(Got::Bytes(_)) => Progress::Knocked,
-                    Ok(Got::Nothing) => Progress::Waits,
-                    Ok(Got::End) => Progress::Failed(io::ErrorKind::UnexpectedEof.into()),
+                Stage::Knock => Err(match sockets::first_record(self.stream.socket()) {
+                    Ok(FirstRecord::Whole) => Progress::Knocked,
+                    Ok(FirstRecord::NoTls) => Progress::Garbled,
+                    Ok(FirstRecord::Missing) => Progress::Waits,
+                    Ok(FirstRecord::End) => Progress::Failed(io::ErrorKind::UnexpectedEof.into()),
                     Err(error) => Progress::Failed(error),
                 }),
                 Stage::Handshake => match self.stream.handshake() {

@@ -66,7 +66,8 @@ pub(super) fn accept(listener: &Descriptor) -> io::Result<Option<(Descriptor, So
     match net::acceptfrom_with(listener, FLAGS) {
         Ok((socket, Some(address))) => {
             let socket = Descriptor::from(socket);
-            sockopt::set_tcp_nodelay(&socket, true)?;
+            // Without it answers may be late, no more.
+            let _ = sockopt::set_tcp_nodelay(&socket, true);
             Ok(Some((socket, SocketAddr::try_from(address)?)))
         }
         Ok((socket, None)) => {
@@ -108,18 +109,72 @@ fn stream_socket(address: SocketAddr) -> io::Result<Descriptor> {
     Ok(socket)
 }
 
-/// Whether a whole first record of TLS has come, or something that is none; reads nothing. So a hello that comes byte by
-/// byte costs no more than its descriptor.
-pub(super) fn has_hello(socket: &Descriptor) -> io::Result<Got> {
-    const HANDSHAKE: u8 = 0x16;
-    const RECORD_BYTES_MAX: u64 = 1 << 14;
-    let mut head = [0; 5];
+/// What the beginning of a connection is, where TLS is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FirstRecord {
+    /// A whole record with a client's hello, as far as its first bytes say.
+    Whole,
+    /// It may become one.
+    Missing,
+    /// It cannot become one.
+    NoTls,
+    /// The other side has ended its direction before that.
+    End,
+}
+
+/// Whether a whole first record of TLS has come; reads nothing. So a hello that comes byte by byte costs no more than its
+/// descriptor, and what is none costs nothing that a hello needs.
+pub(super) fn first_record(socket: &Descriptor) -> io::Result<FirstRecord> {
+    const RECORD_HEAD_BYTES: u64 = 5;
+    let mut head = [0; 6];
     let peeked = net::recv(socket, &mut head, RecvFlags::DONTWAIT | RecvFlags::PEEK);
-    let Got::Bytes(there) = got(peeked.map(|(_, bytes)| bytes))? else { return got(peeked.map(|(_, bytes)| bytes)) };
-    let record_bytes = u64::from(u16::from_be_bytes([head[3], head[4]]));
-    let is_none = head[0] != HANDSHAKE || record_bytes > RECORD_BYTES_MAX;
-    let whole = there == head.len() && rustix::io::ioctl_fionread(socket)? >= head.len() as u64 + record_bytes;
-    Ok(if is_none || whole { Got::Bytes(there) } else { Got::Nothing })
+    let there = match got(peeked.map(|(_, bytes)| bytes))? {
+        Got::Bytes(there) => there,
+        Got::Nothing => return Ok(FirstRecord::Missing),
+        Got::End => return Ok(FirstRecord::End),
+    };
+    let Some(record_bytes) = hello_bytes(&head[..there]) else { return Ok(FirstRecord::NoTls) };
+    let whole = there == head.len() && rustix::io::ioctl_fionread(socket)? >= RECORD_HEAD_BYTES + record_bytes;
+    Ok(if whole { FirstRecord::Whole } else { FirstRecord::Missing })
+}
+
+/// Bytes of the record that begins like this, as far as they have come; `None` if it is no client's hello.
+fn hello_bytes(head: &[u8]) -> Option<u64> {
+    const HANDSHAKE: u8 = 0x16;
+    const VERSION_MAJOR: u8 = 3;
+    const CLIENT_HELLO: u8 = 1;
+    // A message of the handshake has four bytes before what it says.
+    const RECORD_BYTES: std::ops::RangeInclusive<u64> = 4..=1 << 14;
+    let is = |at: usize, byte: u8| head.get(at).is_none_or(|there| *there == byte);
+    let &[_, _, _, high, low, ..] = head else {
+        return (is(0, HANDSHAKE) && is(1, VERSION_MAJOR)).then_some(0);
+    };
+    let bytes = u64::from(u16::from_be_bytes([high, low]));
+    (is(0, HANDSHAKE) && is(1, VERSION_MAJOR) && is(5, CLIENT_HELLO) && RECORD_BYTES.contains(&bytes)).then_some(bytes)
+}
+
+/// Whether accepting failed for the connection that was to be accepted only; the next one may be there.
+pub(super) fn is_of_one_connection(error: &io::Error) -> bool {
+    let of_one = [
+        Errno::CONNABORTED,
+        Errno::CONNRESET,
+        Errno::INTR,
+        Errno::PROTO,
+        Errno::NOPROTOOPT,
+        Errno::NETDOWN,
+        Errno::NETUNREACH,
+        Errno::HOSTDOWN,
+        Errno::HOSTUNREACH,
+        Errno::NONET,
+        Errno::OPNOTSUPP,
+    ];
+    Errno::from_io_error(error).is_some_and(|error| of_one.contains(&error))
+}
+
+/// Whether descriptors, or memory for sockets, are short.
+pub(super) fn is_shortage(error: &io::Error) -> bool {
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|error| shortages.contains(&error))
 }
 
 /// Reads what is there.

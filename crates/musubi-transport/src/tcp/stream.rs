@@ -141,6 +141,15 @@ impl Stream {
         }
     }
 
+    /// Tells somebody who does not speak TLS that it is used here, and ends the connection.
+    pub(super) fn refuse_tls(&mut self) {
+        // An alert: fatal, unexpected message.
+        const ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 10];
+        // It fits into the buffer of a connection on which nothing has been said; if not, nobody waits for it.
+        let _ = sockets::send(&self.socket, &[IoSlice::new(&ALERT)]);
+        sockets::end(&self.socket);
+    }
+
     /// Says that nothing more will be written, as far as that can be said now.
     pub(super) fn end(&mut self) {
         if let Some(layer) = &mut self.tls {

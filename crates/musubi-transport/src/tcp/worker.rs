@@ -3,9 +3,8 @@
 //! How it works: every connection that is not known yet is [`Pending`], under a token of this thread's own epoll instance.
 //! What comes in is in [`super::accepting`], what goes out in [`super::dialing`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,12 +13,12 @@ use musubi_linux::descriptor::Descriptor;
 use musubi_linux::epoll::NO_EVENT;
 use rustix::event::epoll;
 
-use super::accepting::ACCEPTS;
 use super::acceptor::{Arrival, Order, Shared, Us, locked, ring, silence};
 use super::admission::{Admission, Bucket, Room};
+use super::dialing::Dial;
 use super::event_log::{EventLog, explained};
 use super::names::{self, Resolver};
-use super::pending::{PENDING_NS_MAX, Pending, Progress};
+use super::pending::{Pending, Progress};
 use super::stream::Stream;
 use super::tls;
 use crate::session::{Hello, Identity, Reason};
@@ -33,6 +32,7 @@ const EVENTS_MAX: usize = 64;
 const BELL: u64 = 0;
 pub(super) const LISTENER: u64 = 1;
 const FIRST_PENDING: u64 = 2;
+
 /// What the thread has.
 pub(super) struct Worker {
     pub(super) us: Arc<Us>,
@@ -41,14 +41,18 @@ pub(super) struct Worker {
     pub(super) resolver: Resolver,
     pub(super) epoll: Descriptor,
     pub(super) listener: Option<Descriptor>,
+    /// By their tokens. Later ones are larger, and each has the same time, so the first one's is over first.
     pub(super) pending: BTreeMap<u64, Pending>,
-    /// Addresses that are still to be tried.
-    pub(super) dials: BTreeMap<NodeId, VecDeque<SocketAddr>>,
-    pub(super) next_token: u64,
+    pub(super) dials: BTreeMap<NodeId, Dial>,
+    /// Places of nodes that are written as names.
+    pub(super) names: BTreeSet<String>,
+    /// When they are looked up again; `None` while they are, or if there are none.
+    pub(super) names_due_ns: Option<u64>,
+    next_token: u64,
     pub(super) accepts: Bucket,
     pub(super) admission: Admission,
-    /// The listener is not looked at.
-    pub(super) closed: bool,
+    /// Until when the listener is not looked at, if it is not.
+    pub(super) closed_until_ns: Option<u64>,
 }
 
 impl Worker {
@@ -67,8 +71,16 @@ impl Worker {
         let (pending, dials) = (BTreeMap::new(), BTreeMap::new());
         let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let mut admission = Admission::new(Room::of_descriptors(descriptors));
-        let places = us.topology.nodes.values().filter_map(|place| names::numeric(place.tcp.as_deref()?));
-        places.for_each(|place| admission.know(place.ip()));
+        let mut names = BTreeSet::new();
+        for place in us.topology.nodes.values().filter_map(|place| place.tcp.as_deref()) {
+            match names::numeric(place) {
+                Some(address) => admission.known.name(place, [address.ip()]),
+                None => {
+                    names.insert(place.to_owned());
+                }
+            }
+        }
+        let names_due_ns = (!names.is_empty()).then_some(0);
         Ok(Worker {
             us,
             shared,
@@ -78,36 +90,42 @@ impl Worker {
             listener,
             pending,
             dials,
+            names,
+            names_due_ns,
             next_token,
             accepts: Bucket::default(),
             admission,
-            closed: false,
+            closed_until_ns: None,
         })
     }
 
     pub(super) fn run(mut self) {
         musubi_linux::signals::leave_to_program();
-        let mut events = [NO_EVENT; EVENTS_MAX];
         while !self.shared.stopping.load(Ordering::Acquire) {
-            let sleep_ns = self.sleep_ns();
-            let count = musubi_linux::epoll::wait(&self.epoll, &mut events, sleep_ns);
-            for event in &events[..count] {
-                match event.data.u64() {
-                    BELL => silence(&self.shared.inside),
-                    LISTENER => self.accept(),
-                    token => self.step(token),
-                }
-            }
-            self.take_orders();
-            self.expire();
+            self.round();
         }
+    }
+
+    /// Sleeps until there is something to do, and does it.
+    fn round(&mut self) {
+        let mut events = [NO_EVENT; EVENTS_MAX];
+        let count = musubi_linux::epoll::wait(&self.epoll, &mut events, self.sleep_ns());
+        for event in &events[..count] {
+            match event.data.u64() {
+                BELL => silence(&self.shared.inside),
+                LISTENER => self.accept(),
+                token => self.step(token),
+            }
+        }
+        self.take_orders();
+        self.do_what_is_due();
     }
 
     /// How long to sleep; `None` for as long as nothing comes.
     fn sleep_ns(&self) -> Option<u64> {
-        let reopening = self.closed.then(|| self.accepts.due_ns(ACCEPTS, now_ns()));
-        let due_ns = self.pending.values().map(|pending| pending.until_ns).chain(reopening).min()?;
-        Some(due_ns.saturating_sub(now_ns()).min(PENDING_NS_MAX))
+        let oldest = self.pending.first_key_value().map(|(_, pending)| pending.until_ns);
+        let due_ns = [oldest, self.closed_until_ns, self.names_due_ns].into_iter().flatten().min()?;
+        Some(due_ns.saturating_sub(now_ns()))
     }
 
     fn take_orders(&mut self) {
@@ -116,17 +134,21 @@ impl Worker {
             match order {
                 Order::Dial(peer) => self.look_up(peer),
                 Order::Found(peer, addresses) => self.found(peer, addresses),
+                Order::Named(hosts) => self.named(hosts),
                 Order::Forget(peer) => {
-                    self.dials.remove(&peer);
-                    self.pending.retain(|_, pending| pending.dialed != Some(peer));
+                    let dial = self.dials.remove(&peer);
+                    dial.and_then(|dial| dial.under_way).and_then(|token| self.take(token));
                 }
             }
         }
     }
 
-    pub(super) fn enter(&mut self, pending: Pending) -> io::Result<()> {
-        let token = self.next_token;
+    pub(super) fn new_token(&mut self) -> u64 {
         self.next_token += 1;
+        self.next_token - 1
+    }
+
+    pub(super) fn enter(&mut self, token: u64, pending: Pending) -> io::Result<()> {
         // Of one that came in each step reads all that is there, unless it waits for more: nothing is told twice.
         let flags = match (pending.awaits_writable(), pending.ticket.is_some()) {
             (true, _) => epoll::EventFlags::OUT,
@@ -147,6 +169,7 @@ impl Worker {
         match pending.step(&self.us) {
             Progress::Waits if pending.ticket.is_some() => {}
             Progress::Knocked => self.knocked(token),
+            Progress::Garbled => self.garbled(token),
             Progress::Waits => {
                 let (stream, data) = (&pending.stream, epoll::EventData::new_u64(token));
                 // Cannot fail: it is registered.
@@ -183,7 +206,7 @@ impl Worker {
         let Some(Pending { stream, remote, .. }) = self.take(token) else { return };
         self.event_log.count(|counters| counters.admitted += 1);
         if stream.is_encrypted() {
-            self.admission.proved(remote.ip());
+            self.admission.known.proved(remote.ip());
         }
         self.arrive(Arrival::Called { stream, remote, hello });
     }
@@ -203,7 +226,7 @@ impl Worker {
                 let why = tls.unwrap_or_else(|| error.to_string());
                 let text = format!("node {peer} at {}: {why}", pending.remote);
                 match hopeless {
-                    true => self.event_log.note_hopeless(self.us.identity.node, text),
+                    true => self.event_log.note_hopeless(self.us.identity.node, peer, text),
                     false => self.event_log.note(text),
                 }
                 self.try_next(peer);
@@ -214,7 +237,7 @@ impl Worker {
     }
 
     fn refuse(&mut self, token: u64, reason: Reason, whom: Option<NodeId>) {
-        if !self.may_cost(token) {
+        if !self.may_answer(token) {
             let Some(pending) = self.pending.get(&token) else { return };
             return self.event_log.refused(reason, pending.remote.ip());
         }
@@ -225,7 +248,7 @@ impl Worker {
         }
         if let Some(peer) = pending.dialed {
             let (me, why) = (self.us.identity.node, explained(reason));
-            notices::say(|| format!("node {me}: no link: node {peer} at {}: {why}", pending.remote));
+            notices::say_of(peer, || format!("node {me}: no link: node {peer} at {}: {why}", pending.remote));
         }
         tell(&mut pending.stream, &self.us.identity, whom, reason);
         if let Some(peer) = pending.dialed {
@@ -233,23 +256,30 @@ impl Worker {
         }
     }
 
-    fn expire(&mut self) {
+    fn do_what_is_due(&mut self) {
         let now_ns = now_ns();
-        if self.closed && self.accepts.due_ns(ACCEPTS, now_ns) <= now_ns {
-            self.look_at_listener(true);
+        if self.closed_until_ns.is_some_and(|until_ns| until_ns <= now_ns) {
+            self.look_at_listener_again();
         }
-        let late = |(token, pending): (&u64, &Pending)| (pending.until_ns <= now_ns).then_some(*token);
-        let late: Vec<u64> = self.pending.iter().filter_map(late).collect();
-        for token in late {
-            let Some(pending) = self.take(token) else { continue };
-            match pending.dialed {
-                None if pending.ignored => {}
-                Some(peer) => {
-                    self.event_log.note(format!("node {peer} at {}: no answer", pending.remote));
-                    self.try_next(peer);
-                }
-                None => self.event_log.refused(Reason::TimeOut, pending.remote.ip()),
+        if self.names_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            self.look_up_names();
+        }
+        while let Some((&token, pending)) = self.pending.first_key_value()
+            && pending.until_ns <= now_ns
+        {
+            self.expire(token);
+        }
+    }
+
+    fn expire(&mut self, token: u64) {
+        let Some(pending) = self.take(token) else { return };
+        match pending.dialed {
+            None if pending.ignored => {}
+            Some(peer) => {
+                self.event_log.note(format!("node {peer} at {}: no answer", pending.remote));
+                self.try_next(peer);
             }
+            None => self.event_log.refused(Reason::TimeOut, pending.remote.ip()),
         }
     }
 
@@ -267,4 +297,87 @@ pub(super) fn tell(stream: &mut Stream, identity: &Identity, whom: Option<NodeId
         let _ = stream.write(&[IoSlice::new(&refusal)]);
     }
     stream.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::keys::{Authority, NodeFiles, Validity};
+    use crate::tcp::sockets;
+    use crate::tcp::tls::Tls;
+    use crate::topology::{Network, Place, Topology};
+    use std::io::{Read as _, Write as _};
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// The thread of node 1, driven by hand, with node 2 at `peer`; and where it listens.
+    fn worker(peer: &str, keys: Option<&std::path::Path>) -> (Worker, std::net::SocketAddr) {
+        let [one, two] = [1, 2].map(|node| NodeId::new(0, node).unwrap());
+        let place = |tcp: &str| Place { tcp: Some(tcp.into()), ..Place::default() };
+        let network = Network {
+            tls_on_loopback: keys.is_some(),
+            keys: keys.map(|keys| keys.to_str().unwrap().into()),
+            ..Network::default()
+        };
+        let nodes = [(one, place("127.0.0.9:0")), (two, place(peer))].into();
+        let topology = Arc::new(Topology { system: "test".into(), hash: 7, nodes, network });
+        let identity = Identity { system: "test".into(), hash: 7, node: one, incarnation: 1 };
+        let tls = Tls::load(&topology, one).unwrap();
+        let listener = sockets::listen("127.0.0.9:0".parse().unwrap()).unwrap();
+        let address = rustix::net::getsockname(&listener).unwrap().try_into().unwrap();
+        let (us, shared) = (Arc::new(Us { topology, identity, tls }), Arc::new(Shared::new().unwrap()));
+        (Worker::new(us, shared, Some(listener), Arc::default()).unwrap(), address)
+    }
+
+    /// Goes round until it is so; what the test does meanwhile wakes it.
+    fn until(worker: &mut Worker, what: &str, mut so: impl FnMut(&mut Worker) -> bool) {
+        let begin = Instant::now();
+        while !so(worker) {
+            assert!(begin.elapsed() < PATIENCE, "{what}: {:?}", worker.event_log.log());
+            ring(&worker.shared.inside);
+            worker.round();
+        }
+    }
+
+    fn issue(directory: &std::path::Path) {
+        let authority = Authority::create(directory, "test", Validity::days(1), false).unwrap();
+        let stem = directory.join("0-1");
+        let files = NodeFiles { certificate: stem.with_extension("crt"), key: stem.with_extension("key") };
+        authority.issue(NodeId::new(0, 1).unwrap(), &files, Validity::days(1), false).unwrap();
+    }
+
+    #[test]
+    fn garbage_from_a_peers_own_address_costs_none_of_its_handshakes() {
+        const GARBAGE: usize = 300;
+        let directory = tempfile::tempdir().unwrap();
+        issue(directory.path());
+        let (mut worker, address) = worker("127.0.0.1:1", Some(directory.path()));
+        // All before the worker's first look, so that no token comes again in between.
+        for number in 0..GARBAGE {
+            let said: &[u8] =
+                [&b"GET / HTTP/1.1"[..], b"\x16\x03\x01garbage", &[0x16, 3, 3, 0, 8, 2, 0, 0, 4]][number % 3];
+            TcpStream::connect(address).unwrap().write_all(said).unwrap();
+        }
+        let mut peer = TcpStream::connect(address).unwrap();
+        let mut hello = worker.us.tls.as_ref().unwrap().dialing().unwrap();
+        hello.write_tls(&mut peer).unwrap();
+        peer.set_nonblocking(true).unwrap();
+        until(&mut worker, "an answer", |_| peer.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0));
+        until(&mut worker, "the rest", |worker| worker.event_log.counters().tls_failed == GARBAGE as u64);
+    }
+
+    #[test]
+    fn a_host_that_the_description_names_is_known_before_it_calls() {
+        let found = names::resolve("localhost:1").unwrap_or_default();
+        let Some(own) = found.first() else { return println!("SKIPPED: this machine has no localhost") };
+        let (mut worker, _) = worker("localhost:1", None);
+        assert!(!worker.admission.known.has(own.ip()));
+        until(&mut worker, "the name", |worker| worker.admission.known.has(own.ip()));
+        // And again after some time, not at once.
+        let due_ns = worker.names_due_ns.unwrap();
+        assert!(due_ns > now_ns());
+    }
 }

@@ -4,3 +4,4 @@
 mod node;
 mod refused;
 mod resume;
+mod scarce;
