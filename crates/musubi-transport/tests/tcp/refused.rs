@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use crate::node::{PATIENCE, TestNode, id, linked, run, topology};
 
 /// A directory with an authority and certificates of nodes 1 to `count`, of system "test".
-fn keys(count: u32, validity: Validity) -> TempDir {
+pub fn keys(count: u32, validity: Validity) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let authority = Authority::create(directory.path(), "test", Validity::days(1), false).unwrap();
     for node in 1..=count {
@@ -31,12 +31,12 @@ fn keys(count: u32, validity: Validity) -> TempDir {
     directory
 }
 
-fn files(directory: &Path, node: NodeId) -> NodeFiles {
+pub fn files(directory: &Path, node: NodeId) -> NodeFiles {
     let stem = directory.join(format!("{}-{}", node.domain(), node.node()));
     NodeFiles { certificate: stem.with_extension("crt"), key: stem.with_extension("key") }
 }
 
-fn encrypted(keys: &TempDir) -> Network {
+pub fn encrypted(keys: &TempDir) -> Network {
     Network { tls_on_loopback: true, keys: Some(keys.path().to_str().unwrap().into()), ..Network::default() }
 }
 
@@ -173,9 +173,14 @@ fn dial_with(
     node: NodeId,
     address: &str,
 ) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+    let name = ServerName::try_from("anybody.invalid").unwrap();
+    let connection = rustls::ClientConnection::new(client(directory, node), name).unwrap();
+    rustls::StreamOwned::new(connection, dial(address))
+}
+
+/// What a client with the certificate of `node` needs; it believes everybody.
+pub fn client(directory: &Path, node: NodeId) -> Arc<rustls::ClientConfig> {
     let files = files(directory, node);
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(directory.join("ca.crt")).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let chain = vec![CertificateDer::from_pem_file(files.certificate).unwrap()];
     let config = rustls::ClientConfig::builder_with_provider(provider)
@@ -185,9 +190,7 @@ fn dial_with(
         .with_custom_certificate_verifier(Arc::new(Gullible))
         .with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(files.key).unwrap())
         .unwrap();
-    let name = ServerName::try_from("anybody.invalid").unwrap();
-    let connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
-    rustls::StreamOwned::new(connection, dial(address))
+    Arc::new(config)
 }
 
 /// Believes every server.
