@@ -40,3 +40,38 @@ pub(super) fn see(peer: PeerWords<'_>) -> Option<(u32, u64)> {
 const fn pair(count: u32) -> u32 {
     1 + 2 * (count & 1)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::AtomicU32;
+
+    #[test]
+    fn what_was_written_is_seen_with_its_count() {
+        let words: [AtomicU32; WORDS as usize] = Default::default();
+        let own = OwnWords::of(&words);
+        assert_eq!(see(own.as_peer()), None, "before the first");
+        for (count, value) in [(1, 0x0123_4567_89ab_cdef), (2, u64::MAX), (3, 0), (4, 1 << 32), (5, 1)] {
+            publish(&own, value);
+            assert_eq!(see(own.as_peer()), Some((count, value)));
+        }
+    }
+
+    #[test]
+    fn the_value_before_stays_in_its_pair() {
+        let words: [AtomicU32; WORDS as usize] = Default::default();
+        let own = OwnWords::of(&words);
+        publish(&own, 0x1_0000_0002);
+        publish(&own, 0x3_0000_0004);
+        assert_eq!([0, 1, 2, 3, 4].map(|word| own.get(word)), [2, 4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_count_that_came_round_to_zero_is_no_first_one() {
+        let words: [AtomicU32; WORDS as usize] = Default::default();
+        let own = OwnWords::of(&words);
+        own.set(0, u32::MAX);
+        publish(&own, 7);
+        assert_eq!(see(own.as_peer()), Some((0, 7)));
+    }
+}

@@ -2,6 +2,7 @@
 #![cfg(not(loom))]
 
 mod hostile;
+mod hosts;
 mod meanwhile;
 mod nodes;
 mod restarts;

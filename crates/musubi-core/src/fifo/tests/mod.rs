@@ -86,6 +86,8 @@ impl Memory {
 }
 
 #[cfg(not(loom))]
+mod accounts;
+#[cfg(not(loom))]
 mod behaviour;
 #[cfg(not(loom))]
 mod coherence;

@@ -104,6 +104,38 @@ fn who_leaves_is_there_no_more_until_it_begins_again() {
 }
 
 #[test]
+fn nobody_there_is_no_news() {
+    let memory = Memory::new(16, 2, 64);
+    let mut one = memory.begin(0, 1);
+    assert!(!one.has_news(), "nobody was ever there");
+    let mut other = memory.begin(1, 1);
+    assert!(one.has_news(), "somebody offers");
+    settle(&mut one, &mut other);
+    other.leave();
+    assert!(one.has_news(), "it has left");
+    assert_eq!(one.turn(), Turn::Ended { gone: true });
+    one.part();
+    assert!(!one.has_news(), "nobody is there again");
+    assert_eq!(one.turn(), Turn::Nothing);
+}
+
+#[test]
+fn who_has_not_come_closer_is_no_news() {
+    let memory = Memory::new(16, 2, 64);
+    let (mut one, _other) = (memory.begin(0, 1), memory.begin(1, 1));
+    assert_eq!(one.turn(), Turn::Said, "it has seen the offer");
+    // SEEN is said; the other has not seen us, so there is nothing to be made ready for.
+    assert!(!one.has_news());
+    assert_eq!(one.turn(), Turn::Nothing);
+    let words = OwnWords::of(&memory.sections[1]);
+    words.set(link::SEEN, OwnWords::of(&memory.sections[0]).get(link::OFFER));
+    assert!(one.has_news());
+    assert_eq!(one.turn(), Turn::Said, "it is ready");
+    assert!(!one.has_news(), "the other is not");
+    assert_eq!(one.turn(), Turn::Nothing);
+}
+
+#[test]
 fn another_description_is_not_met() {
     let memory = Memory::new(16, 2, 64);
     let (mut one, mut other) = (memory.begin(0, 1), memory.begin_as(1, 1, 99));

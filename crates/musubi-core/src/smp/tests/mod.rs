@@ -23,4 +23,6 @@ mod sharing;
 #[cfg(not(loom))]
 pub mod threads;
 #[cfg(not(loom))]
+mod values;
+#[cfg(not(loom))]
 mod watching;
