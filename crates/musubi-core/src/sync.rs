@@ -59,6 +59,10 @@ pub enum Site {
     PublishReturn,
     /// Sender reads a return entry before it reuses the block.
     SeeReturn,
+    /// Sender writes into a block again after it has seen that the block came back.
+    PublishReuse,
+    /// Observer looks whether a block came back after it has copied it.
+    SeeReuse,
     /// Sender writes the link's epoch after the place to start from.
     PublishLink,
     /// Receiver reads the link's epoch before the place to start from.
@@ -192,11 +196,13 @@ pub enum Site {
 
 impl Site {
     /// Every site, for the program that weakens one at a time.
-    pub const ALL: [Site; 66] = [
+    pub const ALL: [Site; 68] = [
         Site::PublishTurn,
         Site::SeeTurn,
         Site::PublishReturn,
         Site::SeeReturn,
+        Site::PublishReuse,
+        Site::SeeReuse,
         Site::PublishLink,
         Site::SeeLink,
         Site::PublishBegin,

@@ -367,6 +367,30 @@ impl<'m> PeerWords<'m> {
     }
 }
 
+impl PeerWords<'_> {
+    /// Copies bytes out, by one relaxed load of each word that they touch: for whoever has no claim on them, so that they
+    /// may be written meanwhile.
+    pub fn load_bytes(&self, offset: u32, into: &mut [u8]) {
+        let _ = self.bytes_at(offset, count_of(into));
+        let head = (offset.wrapping_neg() % 4) as usize;
+        let (first, rest) = into.split_at_mut(head.min(into.len()));
+        self.load_in_word(offset, first);
+        let mut at = offset + first.len() as u32;
+        for part in rest.chunks_mut(4) {
+            self.load_in_word(at, part);
+            at += 4;
+        }
+    }
+
+    /// Loads bytes that lie in one word.
+    fn load_in_word(&self, offset: u32, into: &mut [u8]) {
+        if !into.is_empty() {
+            let bytes = self.get(offset / 4).to_ne_bytes();
+            into.copy_from_slice(&bytes[(offset % 4) as usize..][..into.len()]);
+        }
+    }
+}
+
 /// Copies from memory that another party may write, with volatile reads of 8 bytes where alignment allows.
 #[inline]
 fn copy_volatile(from: *const u8, into: &mut [u8]) {
@@ -469,6 +493,9 @@ mod tests {
         for (start, len) in places() {
             let mut into = std::vec![0; len];
             own.as_peer().copy_bytes(start as u32, &mut into);
+            assert_eq!(into, bytes[start..start + len]);
+            into.fill(0);
+            own.as_peer().load_bytes(start as u32, &mut into);
             assert_eq!(into, bytes[start..start + len]);
         }
     }

@@ -34,6 +34,12 @@ impl Ring {
         self.wrap - 1
     }
 
+    /// The position `count` messages after one; `count` is at most that of all positions.
+    pub const fn after(self, position: u32, count: u32) -> u32 {
+        let left = self.wrap - position;
+        if count < left { position + count } else { count - left }
+    }
+
     /// How many messages lie between two positions.
     pub const fn distance(self, from: u32, to: u32) -> u32 {
         if to >= from { to - from } else { self.wrap - from + to }
@@ -112,6 +118,8 @@ mod tests {
             assert_ne!(last.turn(), first.turn());
             assert!(last.lap < 1 << 31);
             assert_eq!(ring.distance(last.position, first.position), 1);
+            assert_eq!((ring.after(last.position, 0), ring.after(last.position, 1)), (last.position, 0));
+            assert_eq!(ring.after(5, ring.wrap - 1), 4);
         }
     }
 

@@ -10,6 +10,7 @@
 //! costs one cache-line transfer; any other order is as correct and costs one more. An announcement may be overwritten
 //! one lap later without asking, because a position is reached again only when every block, so every earlier message,
 //! has come back. The receiver returns blocks through a ring in its own section, which the sender reads when it needs.
+//! Whoever may read both sections can look on ([`Tap`]): neither end knows of it.
 //!
 //! The lane is the single-producer single-consumer queue of Lamport ("Specifying Concurrent Program Modules", 1983) in
 //! the form where each entry carries its lap, so that neither side reads the other's index (as in FastForward,
@@ -23,6 +24,7 @@ mod pool;
 mod receiver;
 mod sender;
 pub mod session;
+mod tap;
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +33,7 @@ pub use cursor::{Cursor, Ring};
 pub use pool::Entry;
 pub use receiver::{Received, Receiver};
 pub use sender::{Loan, Notified, Sender, SenderReady};
+pub use tap::{Look, Tap, Tapped};
 
 /// Most returned blocks that one allocation takes back, so that its time is bounded: one cache line of them.
 pub const REAP_MAX: u32 = 16;

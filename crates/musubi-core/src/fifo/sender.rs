@@ -18,7 +18,7 @@ use crate::guarantee::{Filter, Filtering, Regulating, Regulator, Verdict};
 use crate::layout::{Shape, rx, slot, tx};
 use crate::plan::{Fifo, FilterRule};
 use crate::port::{Clock, Coherence, Doorbell};
-use crate::sync::Site;
+use crate::sync::{self, Site};
 use crate::words::{OwnEnd, OwnWords, PeerEnd, PeerWords};
 
 /// A block in the program's hands: exclusive memory of the channel's block size.
@@ -427,6 +427,8 @@ where
         let (ring, tail) = (self.ring, self.tail.position);
         let queued = ring.distance(start, tail);
         let reclaimed = self.pool.reclaim(|position| ring.distance(position, tail) > queued);
+        // As in `reap`, for what comes back without a return.
+        sync::release_fence(Site::PublishReuse);
         let dropped = self.own.fixed().get(tx::DROPPED);
         let abandoned = reclaimed.saturating_sub(dropped.wrapping_sub(self.dropped_seen));
         self.dropped_seen = dropped;
@@ -499,14 +501,19 @@ where
         if !self.began::<LOOK>() {
             return;
         }
+        let first = self.returns;
         for _ in 0..most {
             let Some(block) = self.returns.returned_by(load::<LOOK>(rx.all(), rx::WORDS + self.returns.index)) else {
-                return;
+                break;
             };
             self.returns = self.returns.next(self.ring);
             if !self.pool.returned(block) {
                 self.own.fixed().advance(tx::REFUSED, 1);
             }
+        }
+        if self.returns != first {
+            // An observer that copies what is written into these blocks from now on finds them returned.
+            sync::release_fence(Site::PublishReuse);
         }
     }
 

@@ -93,3 +93,7 @@ mod behaviour;
 mod coherence;
 #[cfg(loom)]
 mod models;
+#[cfg(not(loom))]
+mod observing;
+#[cfg(loom)]
+mod observing_models;
