@@ -10,11 +10,11 @@
 //! block, and then, behind an acquire fence, looks whether the sender may have had the block back by then. It had not if
 //! - the session is still the same one: the link's epoch and the position where it began (`START`) have not changed. A
 //!   block that came back because a receiver had gone lies before the next session's `START`, and `START` is written before;
-//! - and there is no receiver, or it has not begun with anybody, so that nothing can have been returned; or its ring of
+//! - and there is no receiver, or it has not begun with this sender, so that nothing can have been returned; or its ring of
 //!   returns has no entry for the block. Only entries since a *base* count: a frontier of the ring that was read before
 //!   `TAKEN` was seen to be no farther than the message. As a receiver writes `TAKEN` before it can return a message, no
 //!   entry before the base is this message's. One behind it may still be of an earlier use of the block; then the message
-//!   is counted as unseen, though it may have been right.
+//!   is counted as unseen, though it may have been right. The beginning of a session that we saw begin is a base, too.
 //!
 //! Why the second look cannot miss what spoilt the copy: the sender writes into a block again only after it has read the
 //! return (`SeeReturn`) or closed the session, and it puts a release fence (`PublishReuse`) between the two. If one word of
@@ -40,8 +40,12 @@ pub struct Tap {
     shape: Shape,
     ring: Ring,
     sender: (u16, u32),
+    /// The sender before it, if it is known.
+    former: Option<(u16, u32)>,
     next: Cursor,
     session: Session,
+    /// Nothing had been returned in this session when we looked at it first.
+    is_fresh: bool,
     base: Option<Base>,
     unseen: u64,
 }
@@ -83,7 +87,12 @@ struct Session {
 struct Base {
     receiver: u32,
     returns: Cursor,
+    /// The next message then.
+    position: u32,
 }
+
+/// So many laps behind the next message a base says nothing any more: the laps of returns are known by 16 bits.
+const BASE_LAPS_MAX: u32 = 1 << 15;
 
 /// Who may have returned blocks.
 enum Returner<'m> {
@@ -104,15 +113,16 @@ enum Returned {
 }
 
 impl Tap {
-    /// An observer of the sender with this participant number and epoch, from its first message on.
+    /// An observer of the sender with this participant number and epoch, from its first message on. `former` is the sender
+    /// before it, which has ended, if it is known: a receiver that is still with that one has returned nothing to this one.
     ///
     /// # Errors
     /// [`Error::Plan`] if the channel has no shape.
-    pub fn new(fifo: &Fifo<'_>, sender: (u16, u32)) -> Result<Tap, Error> {
+    pub fn new(fifo: &Fifo<'_>, sender: (u16, u32), former: Option<(u16, u32)>) -> Result<Tap, Error> {
         let ring = Ring::new(fifo.blocks);
         let shape = Shape::of(fifo).ok_or(Error::Plan)?;
         let session = Session { receiver: (0, 0), start: 0 };
-        Ok(Tap { shape, ring, sender, next: ring.cursor(0), session, base: None, unseen: 0 })
+        Ok(Tap { shape, ring, sender, former, next: ring.cursor(0), session, is_fresh: true, base: None, unseen: 0 })
     }
 
     /// Participant number and epoch of the sender.
@@ -136,6 +146,7 @@ impl Tap {
         };
         if self.ring.contains(oldest) {
             self.next = self.ring.cursor(oldest);
+            self.is_fresh = false;
             self.base = None;
         }
     }
@@ -152,8 +163,10 @@ impl Tap {
     ) -> Look {
         let unseen_before = self.unseen;
         self.follow(tx);
-        if let Returner::Receiver(rx) = self.returner(&find) {
-            self.set_base(rx);
+        match self.returner(&find) {
+            Returner::Receiver(rx) => self.set_base(rx),
+            Returner::Nobody => self.is_fresh = true,
+            Returner::Unknown => (),
         }
         self.pass_overwritten(tx);
         if self.unseen != unseen_before {
@@ -191,16 +204,18 @@ impl Tap {
         let (participant, epoch) = self.session.receiver;
         let returned = match (self.returner(find), self.base) {
             (Returner::Nobody, _) => Returned::No,
-            (Returner::Receiver(rx), Some(base)) if base.receiver == epoch => self.is_returned(rx, base, block),
+            (Returner::Receiver(rx), Some(base)) if self.is_valid(base) => self.is_returned(rx, base, block),
             // It began while we looked; the next look finds a base.
             (Returner::Receiver(_) | Returner::Unknown, _) => return Look::Unknown(participant, epoch),
         };
+        // After the returns: if those of later laps were seen, their announcements are seen here.
+        let turn = tx.get(self.shape.slot(self.next.index) + slot::TURN);
         match returned {
-            Returned::No => {
+            Returned::No if self.next.announced_by(turn) => {
                 self.next = self.next.next(self.ring);
                 Look::Message(found)
             }
-            Returned::Yes => self.pass(1),
+            Returned::No | Returned::Yes => self.pass(1),
             Returned::TooLongAgo => {
                 self.base = None;
                 self.pass(1)
@@ -234,6 +249,8 @@ impl Tap {
     fn follow(&mut self, tx: PeerWords<'_>) {
         let session = self.session_of(tx);
         if session != self.session {
+            // Whoever comes where nobody was, and begins where that was, is the first of this session.
+            self.is_fresh &= self.session.receiver.1 == 0 && self.session.start == session.start;
             self.session = session;
             self.base = None;
             if self.is_ahead(session.start) {
@@ -249,20 +266,23 @@ impl Tap {
         }
         let words = self.shape.rx_bytes().unwrap_or(u32::MAX) / 4;
         let Some(rx) = find(participant, epoch).filter(|rx| rx.len() >= words) else { return Returner::Unknown };
-        match rx.see(rx::LINK_EPOCH, Site::SeeBegin) {
-            0 => Returner::Nobody,
-            begun if begun == self.sender.1 && rx.get(rx::LINK_PARTICIPANT) == u32::from(self.sender.0) => {
-                Returner::Receiver(rx)
-            }
-            _ => Returner::Unknown,
+        let epoch = rx.see(rx::LINK_EPOCH, Site::SeeBegin);
+        let begun = (rx.get(rx::LINK_PARTICIPANT) as u16, epoch);
+        if epoch == 0 || Some(begun) == self.former {
+            Returner::Nobody
+        } else if begun == self.sender {
+            Returner::Receiver(rx)
+        } else {
+            Returner::Unknown
         }
     }
 
     /// Finds how far the returns are, and keeps that as base if the next message is not taken yet. Where there is no base
     /// for the next message, what was taken is passed over.
     fn set_base(&mut self, rx: PeerWords<'_>) {
-        let receiver = self.session.receiver.1;
-        let former = self.base.filter(|base| base.receiver == receiver);
+        let (receiver, position) = (self.session.receiver.1, self.next.position);
+        let beginning = Base { receiver, returns: self.ring.cursor(0), position: self.session.start };
+        let former = self.base.or(self.is_fresh.then_some(beginning)).filter(|base| self.is_valid(*base));
         let frontier = former.and_then(|base| self.frontier_from(rx, base.returns));
         let returns = frontier.unwrap_or_else(|| self.frontier(rx));
         // After the frontier: so nothing before it is a return of a message from `taken` on.
@@ -272,11 +292,18 @@ impl Tap {
         }
         if self.is_ahead(taken) {
             if frontier.is_some() {
+                self.base = former;
                 return;
             }
-            self.pass(self.ring.distance(self.next.position, taken));
+            self.pass(self.ring.distance(position, taken));
         }
-        self.base = Some(Base { receiver, returns });
+        self.base = Some(Base { receiver, returns, position: self.next.position });
+    }
+
+    /// Whether a base is one of this session, and not so old that laps could be mistaken.
+    fn is_valid(&self, base: Base) -> bool {
+        let laps = self.ring.distance(base.position, self.next.position) / self.ring.slots();
+        base.receiver == self.session.receiver.1 && laps < BASE_LAPS_MAX
     }
 
     /// The first entry of the returns that is not written, by one pass over the ring.

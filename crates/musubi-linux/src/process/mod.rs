@@ -5,5 +5,6 @@ pub mod observer;
 pub mod participant;
 pub mod rendezvous;
 pub mod section;
+pub mod tap;
 
 mod attachment;

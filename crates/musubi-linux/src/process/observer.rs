@@ -127,6 +127,12 @@ impl Observer {
         &self.refused
     }
 
+    /// Why the holder of a slot did not let us look at the last look, if so.
+    pub fn take_refusal(&mut self, participant: u16) -> Option<Error> {
+        let index = self.refused.iter().position(|unseen| unseen.participant == participant)?;
+        Some(self.refused.swap_remove(index).why)
+    }
+
     /// The living participants that hold an end of a channel; at most one unless one of them claims what is not so.
     pub fn holders(&self, fifo: u16, direction: Direction) -> impl Iterator<Item = &Observed> {
         self.seen.iter().filter(move |seen| seen.holds(fifo, direction))

@@ -54,7 +54,7 @@ fn messages_are_shown_as_they_are_while_the_receiver_has_them() {
     let fifo = fifo(3);
     let memory = Memory::new(&fifo);
     let (mut sender, mut receiver) = memory.pair(&fifo);
-    let mut tap = Tap::new(&fifo, SENDER).unwrap();
+    let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
     assert_eq!(memory.look(&mut tap).0, Look::Nothing);
     for value in 0..40 {
         send(&mut sender, value);
@@ -78,7 +78,7 @@ fn what_was_returned_is_counted_and_not_shown() {
         let fifo = fifo(blocks);
         let memory = Memory::new(&fifo);
         let (mut sender, mut receiver) = memory.pair(&fifo);
-        let mut tap = Tap::new(&fifo, SENDER).unwrap();
+        let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
         assert_eq!(memory.shown(&mut tap), []);
         send(&mut sender, 7);
         let received = take(&mut receiver);
@@ -90,13 +90,51 @@ fn what_was_returned_is_counted_and_not_shown() {
     }
 }
 
+/// In a session that the observer saw begin, the beginning is what returns are counted from.
+#[test]
+fn messages_are_certain_before_the_observer_has_looked_at_the_receiver() {
+    let fifo = fifo(4);
+    let memory = Memory::new(&fifo);
+    let mut sender = memory.sender(&fifo);
+    let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
+    assert_eq!(memory.shown(&mut tap), []);
+    session::publish_link(&OwnWords::of(&memory.tx), RECEIVER.0, RECEIVER.1, 0);
+    let mut receiver = memory.receiver(&fifo, RECEIVER.1);
+    sender.set_receiver(Some(memory.rx()), 0);
+    (0..3).for_each(|value| send(&mut sender, value));
+    let first = take(&mut receiver);
+    let _second = take(&mut receiver);
+    give_back(&mut receiver, first);
+    assert_eq!(memory.shown(&mut tap), [(1, 1), (2, 2)]);
+    assert_eq!(tap.unseen(), 1);
+}
+
+/// Laps of returns are known by 16 bits: an observer that looks again after so many is not misled.
+#[test]
+fn an_observer_that_slept_for_65536_laps_shows_nothing_that_was_returned() {
+    for slept in [65_535, 65_536, 65_537] {
+        let fifo = fifo(1);
+        let memory = Memory::new(&fifo);
+        let (mut sender, mut receiver) = memory.pair(&fifo);
+        let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
+        assert_eq!(memory.shown(&mut tap), []);
+        for value in 0..=slept {
+            send(&mut sender, value);
+            let received = take(&mut receiver);
+            give_back(&mut receiver, received);
+        }
+        assert_eq!(memory.shown(&mut tap), [], "after {slept}");
+        assert_eq!(tap.unseen(), u64::from(slept) + 1);
+    }
+}
+
 /// Blocks come back in any order; those that have not are shown.
 #[test]
 fn a_return_speaks_for_its_own_block_only() {
     let fifo = fifo(4);
     let memory = Memory::new(&fifo);
     let (mut sender, mut receiver) = memory.pair(&fifo);
-    let mut tap = Tap::new(&fifo, SENDER).unwrap();
+    let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
     for lap in 0..6 {
         assert_eq!(memory.shown(&mut tap), []);
         (0..4).for_each(|value| send(&mut sender, lap * 4 + value));
@@ -116,7 +154,7 @@ fn an_observer_that_falls_behind_counts_what_it_missed() {
     let fifo = fifo(4);
     let memory = Memory::new(&fifo);
     let (mut sender, mut receiver) = memory.pair(&fifo);
-    let (mut early, mut sent) = (Tap::new(&fifo, SENDER).unwrap(), 0);
+    let (mut early, mut sent) = (Tap::new(&fifo, SENDER, None).unwrap(), 0);
     let mut shown = Vec::new();
     for pass in [1, 3, 4, 5, 11, 64, 2] {
         for _ in 0..pass {
@@ -130,7 +168,7 @@ fn an_observer_that_falls_behind_counts_what_it_missed() {
         shown.extend(memory.shown(&mut early));
         assert_eq!(shown.last(), Some(&(sent - 1, sent - 1)), "after {pass} more");
         assert_eq!(early.unseen() + shown.len() as u64, u64::from(sent));
-        let mut late = Tap::new(&fifo, SENDER).unwrap();
+        let mut late = Tap::new(&fifo, SENDER, None).unwrap();
         late.begin_now(memory.tx(), |_, _| Some(memory.rx()));
         assert_eq!(memory.shown(&mut late), [(sent - 1, sent - 1)]);
         assert_eq!(late.unseen(), 0);
@@ -156,7 +194,7 @@ fn an_observer_comes_in_any_lap() {
         }
         send(&mut sender, number);
         let held = take(&mut receiver);
-        let mut late = Tap::new(&fifo, SENDER).unwrap();
+        let mut late = Tap::new(&fifo, SENDER, None).unwrap();
         late.begin_now(memory.tx(), |_, _| Some(memory.rx()));
         // It was taken before we came.
         assert_eq!(memory.shown(&mut late), []);
@@ -184,18 +222,21 @@ fn what_is_queued_without_a_receiver_is_certain() {
     let fifo = fifo(3);
     let memory = Memory::new(&fifo);
     let mut sender = memory.sender(&fifo);
-    let mut tap = Tap::new(&fifo, SENDER).unwrap();
+    let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
     (0..3).for_each(|value| send(&mut sender, value));
     assert_eq!(memory.shown(&mut tap), [(0, 0), (1, 1), (2, 2)]);
     // A receiver that has not begun yet has returned nothing.
-    let mut again = Tap::new(&fifo, SENDER).unwrap();
+    let mut again = Tap::new(&fifo, SENDER, None).unwrap();
     session::publish_link(&OwnWords::of(&memory.tx), RECEIVER.0, RECEIVER.1, 0);
     assert_eq!(memory.shown(&mut again).len(), 3);
     // One that is still with a former sender may have returned what we don't know of.
     OwnWords::of(&memory.rx).set(rx::LINK_EPOCH, SENDER.1 + 1);
-    let mut third = Tap::new(&fifo, SENDER).unwrap();
+    let mut third = Tap::new(&fifo, SENDER, None).unwrap();
     assert_eq!(memory.look(&mut third).0, Look::Unknown(RECEIVER.0, RECEIVER.1));
     assert_eq!(third.unseen(), 0, "it may still turn out certain");
+    let mut successor = Tap::new(&fifo, SENDER, Some((SENDER.0, SENDER.1 + 1))).unwrap();
+    OwnWords::of(&memory.rx).set(rx::LINK_PARTICIPANT, u32::from(SENDER.0));
+    assert_eq!(memory.shown(&mut successor).len(), 3, "it is with our predecessor");
     let nobody = |_, _| None;
     assert_eq!(third.look(memory.tx(), nobody, &mut [0; 16]), Look::Unknown(RECEIVER.0, RECEIVER.1));
 }
@@ -207,7 +248,7 @@ fn a_receiver_that_dies_takes_its_messages_out_of_sight() {
         let fifo = Fifo { on_restart, ..fifo(4) };
         let memory = Memory::new(&fifo);
         let (mut sender, mut receiver) = memory.pair(&fifo);
-        let mut tap = Tap::new(&fifo, SENDER).unwrap();
+        let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
         (0..3).for_each(|value| send(&mut sender, value));
         let _taken = take(&mut receiver);
         let own = OwnWords::of(&memory.tx);
@@ -235,7 +276,7 @@ fn a_sender_that_has_ended_leaves_nothing_uncounted() {
     }
     // It died between its tail and an announcement.
     OwnWords::of(&memory.tx).set(tx::TAIL, 10);
-    let mut tap = Tap::new(&fifo, SENDER).unwrap();
+    let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
     tap.end(memory.tx());
     assert_eq!(tap.unseen(), 9);
 }
@@ -255,7 +296,7 @@ fn rubbish_in_all_words_harms_no_observer() {
         let fifo = fifo(1 + (random() % 5) as u32);
         let memory = Memory::new(&fifo);
         let (mut sender, _receiver) = memory.pair(&fifo);
-        let mut tap = Tap::new(&fifo, SENDER).unwrap();
+        let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
         for _ in 0..6 {
             if sender.allocate_block().is_ok_and(|block| sender.enqueue_block(block, 4, &NoClock).is_ok()) {
                 memory.shown(&mut tap);

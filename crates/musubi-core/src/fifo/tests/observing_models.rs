@@ -68,7 +68,7 @@ fn loom_an_observer_is_shown_no_block_that_was_returned() {
         let mut sender = ends.memory.sender(&ends.fifo);
         sender.set_receiver(Some(OwnWords::of(&ends.memory.rx).as_peer()), 0);
         // The observer was there before the message, so that it knows which returns are older.
-        let mut tap = Tap::new(&ends.fifo, SENDER).unwrap();
+        let mut tap = Tap::new(&ends.fifo, SENDER, None).unwrap();
         ends.look(&mut tap);
         assert!(ends.try_send(&mut sender, 1));
         let bell = CountingBell::default();
@@ -102,7 +102,7 @@ fn loom_an_observer_is_shown_no_block_that_a_dead_receiver_gave_up() {
             sender.set_receiver(None, start);
             assert!(sending.try_send(&mut sender, 2));
         });
-        let mut tap = Tap::new(&shared.fifo, SENDER).unwrap();
+        let mut tap = Tap::new(&shared.fifo, SENDER, None).unwrap();
         shared.look(&mut tap);
         sending.join().unwrap();
     });
