@@ -23,6 +23,7 @@ mod status;
 mod stream;
 mod system;
 mod table;
+mod tap;
 
 use std::process::ExitCode;
 
@@ -59,6 +60,8 @@ enum Command {
     Recv(stream::recv::Arguments),
     /// Look at the participants and channels of a running system, from outside
     Status(status::Arguments),
+    /// Show the messages of a FIFO channel of a running system, from outside
+    Tap(tap::TapArguments),
     /// Look at the nodes of a system: which run, how they are doing, whether they answer
     Node(node::Arguments),
     /// Ask a node for answers, and say how long each took
@@ -110,6 +113,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Send(arguments) => stream::send::run(arguments),
         Command::Recv(arguments) => stream::recv::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Tap(arguments) => tap::run(arguments),
         Command::Node(arguments) => node::run(arguments),
         Command::Ping(arguments) => node::ping(arguments),
         Command::Keys(arguments) => keys::run(arguments),

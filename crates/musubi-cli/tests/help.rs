@@ -5,8 +5,8 @@ mod command;
 
 use command::{System, expect, musubi, text};
 
-const COMMANDS: [&str; 11] =
-    ["demo", "check", "generate", "send", "recv", "status", "node", "ping", "keys", "bench", "completions"];
+const COMMANDS: [&str; 12] =
+    ["demo", "check", "generate", "send", "recv", "status", "tap", "node", "ping", "keys", "bench", "completions"];
 
 #[test]
 fn each_command_has_help() {

@@ -154,6 +154,8 @@ pub mod tx {
     pub const HELD: u32 = 60;
     /// Position of the next message.
     pub const TAIL: u32 = 61;
+    /// Position in the session's returns up to which blocks were taken back, plus 1; 0: not said.
+    pub const REAPED: u32 = 62;
     /// Length of the part before the slots, in words.
     pub const WORDS: u32 = 64;
 }
@@ -382,7 +384,7 @@ const _: () = {
     assert!(header::HEARTBEAT_MS / line != header::EPOCH / line);
     assert!(tx::LINK_EPOCH / line != tx::WAITING / line && tx::WAITING / line != tx::BELL / line);
     assert!(tx::EVENTS / line == tx::BELL / line && tx::BELL / line != tx::SENT / line);
-    assert!(tx::SENT / line == tx::HELD / line);
+    assert!(tx::SENT / line == tx::HELD / line && tx::SENT / line == tx::REAPED / line);
     assert!(rx::WAITING / line != rx::BELL / line && rx::BELL / line != rx::TAKEN / line);
     assert!(rx::TAKEN / line == rx::HELD / line && rx::HISTOGRAM.is_multiple_of(line));
     assert!(slot::PAYLOAD * 4 == 16, "malloc-grade alignment of payloads");

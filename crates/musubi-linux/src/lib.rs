@@ -46,4 +46,4 @@ pub use process::channel::smem::SharedEnd;
 pub use process::observer::Observer;
 pub use process::participant::{Memory, Options, Participant, PeerInfo};
 pub use process::section::{OwnPart, PeerPart, PeerSection};
-pub use process::tap::{ChannelTap, Seen};
+pub use process::tap::{ChannelTap, Glance};

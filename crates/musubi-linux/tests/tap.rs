@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use musubi_core::Error;
 use musubi_core::channel::{Attachment, Deadline, ReceivingEnd, SendingEnd};
-use musubi_linux::{ChannelTap, DeadlineExt, Seen};
+use musubi_linux::{ChannelTap, DeadlineExt, Glance};
 use talk::{PLAN, attach, instance};
 
 /// From gateway to control, 4 blocks of 4 KiB.
@@ -72,7 +72,7 @@ impl Watching {
     /// One look; each message shown is what its sender wrote.
     fn look(&mut self) {
         let mut into = vec![0; BLOCK_BYTES];
-        if let Seen::Message((_, epoch), message) = self.tap.look(&mut into).unwrap() {
+        if let Glance::Message((_, epoch), message) = self.tap.look(&mut into).unwrap() {
             let number = u32::from_le_bytes(into[..4].try_into().unwrap());
             assert_eq!(into[..message.bytes as usize], payload(number), "position {}", message.position);
             self.shown.push((epoch, number));

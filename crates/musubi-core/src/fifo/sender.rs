@@ -427,8 +427,6 @@ where
         let (ring, tail) = (self.ring, self.tail.position);
         let queued = ring.distance(start, tail);
         let reclaimed = self.pool.reclaim(|position| ring.distance(position, tail) > queued);
-        // As in `reap`, for what comes back without a return.
-        sync::release_fence(Site::PublishReuse);
         let dropped = self.own.fixed().get(tx::DROPPED);
         let abandoned = reclaimed.saturating_sub(dropped.wrapping_sub(self.dropped_seen));
         self.dropped_seen = dropped;
@@ -436,8 +434,16 @@ where
         self.receiver = receiver.map(PeerEnd::new);
         self.began = false;
         self.returns = ring.cursor(0);
+        self.say_reaped();
         self.events_seen = 0;
         abandoned
+    }
+
+    /// Says which returns were taken back, to an observer: one that copies something of what is written into these blocks
+    /// from now on finds it said, or the session changed.
+    fn say_reaped(&self) {
+        self.own.fixed().publish(tx::REAPED, self.returns.position + 1, Site::PublishReuse);
+        sync::release_fence(Site::PublishReuse);
     }
 
     /// Whether an allocation would succeed now, or the receiver raised an event that was not taken.
@@ -512,8 +518,7 @@ where
             }
         }
         if self.returns != first {
-            // An observer that copies what is written into these blocks from now on finds them returned.
-            sync::release_fence(Site::PublishReuse);
+            self.say_reaped();
         }
     }
 

@@ -10,16 +10,21 @@
 //! block, and then, behind an acquire fence, looks whether the sender may have had the block back by then. It had not if
 //! - the session is still the same one: the link's epoch and the position where it began (`START`) have not changed. A
 //!   block that came back because a receiver had gone lies before the next session's `START`, and `START` is written before;
-//! - and there is no receiver, or it has not begun with this sender, so that nothing can have been returned; or its ring of
-//!   returns has no entry for the block. Only entries since a *base* count: a frontier of the ring that was read before
-//!   `TAKEN` was seen to be no farther than the message. As a receiver writes `TAKEN` before it can return a message, no
-//!   entry before the base is this message's. One behind it may still be of an earlier use of the block; then the message
-//!   is counted as unseen, though it may have been right. The beginning of a session that we saw begin is a base, too.
+//! - and there is no receiver, or it has not begun with this sender, so that nothing can have been returned; or the part of
+//!   its returns that the sender has taken back (`REAPED`) has no entry for the block. Only entries since a *base* count: a
+//!   frontier of the ring that was read before `TAKEN` was seen to be no farther than the message. As a receiver writes
+//!   `TAKEN` before it can return a message, no entry before the base is this message's. One behind it may still be of an
+//!   earlier use of the block; then the message is counted as unseen, though it may have been right. The beginning of a
+//!   session that we saw begin is a base, too.
+//!
+//! A sender takes blocks back only when it has run out of others, so a message stays certain for a while after its receiver
+//! has returned it: in a slow stream long enough for an observer that looks now and then.
 //!
 //! Why the second look cannot miss what spoilt the copy: the sender writes into a block again only after it has read the
-//! return (`SeeReturn`) or closed the session, and it puts a release fence (`PublishReuse`) between the two. If one word of
-//! the copy is of that writing, the fence here (`SeeReuse`) makes visible all that the sender had seen by then: the entry,
-//! or the change of the session. The announcement's own words are written anew one lap later only, when every block has come
+//! return (`SeeReturn`) and said so in `REAPED`, or closed the session, and it puts a release fence (`PublishReuse`) behind
+//! that. If one word of the copy is of that writing, the fence here (`SeeReuse`) makes visible all that the sender had seen
+//! and said by then: the entry, `REAPED`, or the change of the session. `REAPED` begins anew with a session; it is read
+//! before the session's words (`SeeReuse`, too), so that a value of another session shows as that. The announcement's own words are written anew one lap later only, when every block has come
 //! back, so the same look speaks for them. Where another thread of the sender writes the block than the one that took it
 //! back, this rests on hardware on which a store that one core has seen is seen by all (x86-64, Armv8-A, RISC-V), as every
 //! target is on which a process can be an observer. `fifo/tests/observing.rs` models both ways of coming back.
@@ -44,6 +49,8 @@ pub struct Tap {
     former: Option<(u16, u32)>,
     next: Cursor,
     session: Session,
+    /// What has passed before we came is still to be left out.
+    is_late: bool,
     /// Nothing had been returned in this session when we looked at it first.
     is_fresh: bool,
     base: Option<Base>,
@@ -59,8 +66,8 @@ pub enum Look {
     Passed,
     /// No message after the last one yet.
     Nothing,
-    /// There is a message, but whether it is certain depends on a receiver that was not passed in, or has not begun with
-    /// this sender yet: its participant and epoch. Nothing is counted; look again.
+    /// Whether the next message is certain depends on a receiver that was not passed in, or has not begun with this sender
+    /// yet: its participant and epoch. Nothing is counted; look again.
     Unknown(u16, u32),
 }
 
@@ -104,7 +111,7 @@ enum Returner<'m> {
     Receiver(PeerWords<'m>),
 }
 
-/// Whether a block has come back since the base.
+/// Whether a block may have come back since the base.
 enum Returned {
     No,
     Yes,
@@ -122,7 +129,18 @@ impl Tap {
         let ring = Ring::new(fifo.blocks);
         let shape = Shape::of(fifo).ok_or(Error::Plan)?;
         let session = Session { receiver: (0, 0), start: 0 };
-        Ok(Tap { shape, ring, sender, former, next: ring.cursor(0), session, is_fresh: true, base: None, unseen: 0 })
+        Ok(Tap {
+            shape,
+            ring,
+            sender,
+            former,
+            next: ring.cursor(0),
+            session,
+            is_late: false,
+            is_fresh: true,
+            base: None,
+            unseen: 0,
+        })
     }
 
     /// Participant number and epoch of the sender.
@@ -135,20 +153,26 @@ impl Tap {
         self.unseen
     }
 
-    /// Leaves out what has passed before now: the next message is the first that is still queued. For an observer that
-    /// finds a channel in use.
+    /// Leaves out what has passed before now, uncounted: the next message is the first that is still queued. For an observer
+    /// that finds a channel in use. Where the receiver is not known, that is found out by later looks.
     pub fn begin_now<'m>(&mut self, tx: PeerWords<'m>, find: impl Fn(u16, u32) -> Option<PeerWords<'m>>) {
-        self.follow(tx);
-        let oldest = match self.returner(&find) {
+        self.is_late = true;
+        self.begin(tx, &find);
+    }
+
+    /// Finds the first message that is still queued; not if the receiver is not known.
+    fn begin<'m>(&mut self, tx: PeerWords<'m>, find: &impl Fn(u16, u32) -> Option<PeerWords<'m>>) -> bool {
+        self.session = self.session_of(tx);
+        let oldest = match self.returner(find) {
             Returner::Receiver(rx) => rx.see(rx::TAKEN, Site::SeeReturn),
             Returner::Nobody => self.session.start,
-            Returner::Unknown => tx.get(tx::TAIL),
+            Returner::Unknown => return false,
         };
         if self.ring.contains(oldest) {
             self.next = self.ring.cursor(oldest);
-            self.is_fresh = false;
-            self.base = None;
         }
+        (self.is_late, self.is_fresh, self.base) = (false, false, None);
+        true
     }
 
     /// Looks for the next message and copies it. `tx` are the words of the sender's transmit end; `find` gives those of the
@@ -161,6 +185,9 @@ impl Tap {
         find: impl Fn(u16, u32) -> Option<PeerWords<'m>>,
         into: &mut [u8],
     ) -> Look {
+        if self.is_late && !self.begin(tx, &find) {
+            return self.unknown();
+        }
         let unseen_before = self.unseen;
         self.follow(tx);
         match self.returner(&find) {
@@ -198,15 +225,15 @@ impl Tap {
         found: Tapped,
         block: u32,
     ) -> Look {
+        let reaped = tx.see(tx::REAPED, Site::SeeReuse).checked_sub(1).filter(|reaped| self.ring.contains(*reaped));
         if self.session_of(tx) != self.session {
             return Look::Passed;
         }
-        let (participant, epoch) = self.session.receiver;
         let returned = match (self.returner(find), self.base) {
             (Returner::Nobody, _) => Returned::No,
-            (Returner::Receiver(rx), Some(base)) if self.is_valid(base) => self.is_returned(rx, base, block),
+            (Returner::Receiver(rx), Some(base)) if self.is_valid(base) => self.is_reaped(rx, base, reaped, block),
             // It began while we looked; the next look finds a base.
-            (Returner::Receiver(_) | Returner::Unknown, _) => return Look::Unknown(participant, epoch),
+            (Returner::Receiver(_) | Returner::Unknown, _) => return self.unknown(),
         };
         // After the returns: if those of later laps were seen, their announcements are seen here.
         let turn = tx.get(self.shape.slot(self.next.index) + slot::TURN);
@@ -226,6 +253,9 @@ impl Tap {
     /// Messages that a sender which has ended had announced and that were not shown count as unseen; there will be no other.
     /// Messages that it had not announced whole do not count.
     pub fn end(&mut self, tx: PeerWords<'_>) {
+        if self.is_late {
+            return;
+        }
         self.pass_overwritten(tx);
         for _ in 0..self.ring.slots() {
             let turn = tx.see(self.shape.slot(self.next.index) + slot::TURN, Site::SeeTurn);
@@ -234,6 +264,11 @@ impl Tap {
             }
             self.pass(1);
         }
+    }
+
+    fn unknown(&self) -> Look {
+        let (participant, epoch) = self.session.receiver;
+        Look::Unknown(participant, epoch)
     }
 
     fn session_of(&self, tx: PeerWords<'_>) -> Session {
@@ -336,7 +371,7 @@ impl Tap {
     /// The frontier from an earlier one on; `None` if the ring has gone round since.
     fn frontier_from(&self, rx: PeerWords<'_>, from: Cursor) -> Option<Cursor> {
         let mut at = from;
-        for _ in 0..self.ring.slots() {
+        for _ in 0..=self.ring.slots() {
             let entry = rx.see(rx::WORDS + at.index, Site::SeeReturn);
             if at.returned_by(entry).is_none() {
                 return is_of_lap_before(at, entry).then_some(at);
@@ -346,9 +381,14 @@ impl Tap {
         None
     }
 
-    fn is_returned(&self, rx: PeerWords<'_>, base: Base, block: u32) -> Returned {
+    /// Whether the sender may have taken a block back since the base: by what it says of it, or, if it does not, by what was
+    /// returned.
+    fn is_reaped(&self, rx: PeerWords<'_>, base: Base, reaped: Option<u32>, block: u32) -> Returned {
         let mut at = base.returns;
-        for _ in 0..self.ring.slots() {
+        for _ in 0..=self.ring.slots() {
+            if reaped.is_some_and(|reaped| !is_before(at, self.ring.cursor(reaped))) {
+                return Returned::No;
+            }
             let entry = rx.see(rx::WORDS + at.index, Site::SeeReturn);
             match at.returned_by(entry) {
                 Some(returned) if returned == block => return Returned::Yes,
@@ -384,6 +424,14 @@ impl Tap {
         ring.contains(position)
             && position != self.next.position
             && ring.distance(self.next.position, position) < ring.distance(position, self.next.position)
+    }
+}
+
+/// Whether a place in the returns lies before another one; of their laps 16 bits are known.
+fn is_before(one: Cursor, other: Cursor) -> bool {
+    match other.lap.wrapping_sub(one.lap) & 0xffff {
+        0 => one.index < other.index,
+        laps => laps < 1 << 15,
     }
 }
 

@@ -48,6 +48,8 @@ pub struct ChannelTap {
     unseen: u64,
     next_round_ns: u64,
     last_round_ns: u64,
+    /// The next message depends on a receiver whose memory we don't have.
+    lacks_receiver: bool,
 }
 
 /// The incarnation of a sender that is looked at.
@@ -61,7 +63,7 @@ struct Followed {
 
 /// What a look at a channel found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum Glance {
     /// A message of this sender, by participant and epoch; its bytes are copied.
     Message((u16, u32), Tapped),
     /// Something has passed or changed; look again at once.
@@ -92,6 +94,7 @@ impl ChannelTap {
             unseen: 0,
             next_round_ns: 0,
             last_round_ns: 0,
+            lacks_receiver: false,
         };
         tap.go_round(FIRST_ANSWERS_NS)?;
         let receivers = &tap.receivers;
@@ -111,43 +114,50 @@ impl ChannelTap {
         self.sender.is_some()
     }
 
+    /// Whether there is a message that cannot be shown before its receiver, which does not answer, lets us look.
+    pub fn lacks_receiver(&self) -> bool {
+        self.lacks_receiver
+    }
+
     /// Looks for the next message, and copies as many of its bytes as there is room for.
     ///
     /// # Errors
     /// One of the two sides does not let us look: [`Error::RefusedUser`], [`Error::PlanMismatch`] and others.
-    pub fn look(&mut self, into: &mut [u8]) -> Result<Seen, Error> {
+    pub fn look(&mut self, into: &mut [u8]) -> Result<Glance, Error> {
         if now_ns() >= self.next_round_ns {
             self.go_round(ANSWERS_NS)?;
         }
         let receivers = &self.receivers;
-        let Some(sender) = &mut self.sender else { return Ok(Seen::Nothing) };
+        let Some(sender) = &mut self.sender else { return Ok(Glance::Nothing) };
         let found = |participant: u16, epoch: u32| find(receivers, participant, epoch);
-        match sender.tap.look(sender.tx.words(), found, into) {
-            Look::Message(message) => Ok(Seen::Message(sender.tap.sender(), message)),
-            Look::Passed => Ok(Seen::More),
+        let look = sender.tap.look(sender.tx.words(), found, into);
+        self.lacks_receiver = matches!(look, Look::Unknown(participant, epoch) if found(participant, epoch).is_none());
+        match look {
+            Look::Message(message) => Ok(Glance::Message(sender.tap.sender(), message)),
+            Look::Passed => Ok(Glance::More),
             Look::Nothing if sender.has_ended => Ok(self.end_sender()),
-            Look::Nothing => Ok(Seen::Nothing),
-            Look::Unknown(participant, epoch) if found(participant, epoch).is_none() => self.meet(participant, epoch),
+            Look::Nothing => Ok(Glance::Nothing),
+            Look::Unknown(participant, epoch) if self.lacks_receiver => self.meet(participant, epoch),
             // Of an ended sender the receiver says nothing any more once it has begun with the next one.
             Look::Unknown(..) if sender.has_ended => Ok(self.end_sender()),
-            Look::Unknown(..) => Ok(Seen::Nothing),
+            Look::Unknown(..) => Ok(Glance::Nothing),
         }
     }
 
     /// Asks for a receiver that we do not know.
-    fn meet(&mut self, participant: u16, epoch: u32) -> Result<Seen, Error> {
+    fn meet(&mut self, participant: u16, epoch: u32) -> Result<Glance, Error> {
         if now_ns() - self.last_round_ns < STRANGER_ROUND_NS {
-            return Ok(Seen::Nothing);
+            return Ok(Glance::Nothing);
         }
         self.go_round(ANSWERS_NS)?;
         if find(&self.receivers, participant, epoch).is_some() {
-            return Ok(Seen::More);
+            return Ok(Glance::More);
         }
         if let Some(why) = self.observer.take_refusal(participant) {
             return Err(why);
         }
         let has_ended = self.sender.as_ref().is_some_and(|sender| sender.has_ended);
-        Ok(if has_ended { self.end_sender() } else { Seen::Nothing })
+        Ok(if has_ended { self.end_sender() } else { Glance::Nothing })
     }
 
     /// Looks who is there.
@@ -209,14 +219,14 @@ impl ChannelTap {
     }
 
     /// Nothing more can be shown of the sender that has ended.
-    fn end_sender(&mut self) -> Seen {
+    fn end_sender(&mut self) -> Glance {
         if let Some(mut sender) = self.sender.take() {
             sender.tap.end(sender.tx.words());
             self.unseen += sender.tap.unseen();
             self.ended = Some(sender.tap.sender());
             self.next_round_ns = 0;
         }
-        Seen::More
+        Glance::More
     }
 }
 
