@@ -352,21 +352,32 @@ pub fn run_all(context: &Context, steps: &[Step]) -> bool {
     let start = Instant::now();
     let mut sum = Counts::default();
     let mut notes = Vec::new();
+    let mut times = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         println!("== {}/{} {}", number + 1, steps.len(), step.title);
         let begin = Instant::now();
         let verdict = (step.run)(context).unwrap_or_else(|error| Verdict::failed(format!("{error:#}")));
         print_step(&verdict, begin.elapsed());
+        times.push((step.title, begin.elapsed()));
         sum = sum.plus(verdict.counts);
         let kind = if verdict.counts.failed > 0 { "FAILED" } else { "skipped" };
         notes.extend(verdict.notes.into_iter().map(|note| format!("{kind}: {}: {note}", step.title)));
     }
     println!("== all steps took {:.0} s", start.elapsed().as_secs_f64());
+    if times.len() > 1 {
+        slowest_first(times).iter().for_each(|line| println!("{line}"));
+    }
     for note in &notes {
         println!("   {note}");
     }
     println!("{}", last_line(sum));
     sum.failed == 0
+}
+
+/// Where the time went, a line a step.
+fn slowest_first(mut times: Vec<(&str, Duration)>) -> Vec<String> {
+    times.sort_by_key(|&(_, took)| std::cmp::Reverse(took));
+    times.iter().map(|(title, took)| format!("   {:>6.1} s  {title}", took.as_secs_f64())).collect()
 }
 
 fn print_step(verdict: &Verdict, took: Duration) {
@@ -431,6 +442,12 @@ test result: ok. 40 passed; 0 failed; 3 ignored; 0 measured; 1 filtered out; fin
     fn no_test_at_all_is_a_failure() {
         let none = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out; finished in 0.00s";
         assert_eq!(Verdict::of_tests(&output(0, none)).counts.failed, 1);
+    }
+
+    #[test]
+    fn the_time_of_each_step_is_told_slowest_first() {
+        let times = vec![("a", Duration::from_millis(100)), ("b", Duration::from_secs(90))];
+        assert_eq!(slowest_first(times), ["     90.0 s  b", "      0.1 s  a"]);
     }
 
     #[test]
