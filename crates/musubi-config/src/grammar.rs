@@ -10,18 +10,21 @@
 use std::ops::RangeInclusive;
 
 use musubi_core::plan::{
-    BLOCKS_MAX, Doorbell, FilterRule, Level, Liveness, LockKind, OnRestart, PARTICIPANTS_MAX, PAYLOAD_BYTES_MAX,
-    PRIORITIES, PortKind, Regulation, Role, Trust,
+    BLOCKS_MAX, Doorbell, Level, Liveness, LockKind, OnRestart, PARTICIPANTS_MAX, PAYLOAD_BYTES_MAX, PRIORITIES,
+    PortKind, Role, Trust,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::accounts::{Account, Accounts};
 use crate::description::{AddressMap, Description, DomainEntry, FifoEntry, SmemEntry};
+use crate::guarantees::{FILTER_KEYS, filter, regulation};
 use crate::network::{self, NetworkDraft};
 use crate::nodes::{self, NodeDraft};
-use crate::quantity::{BYTE_RATE, MESSAGE_RATE, SIZE, TIME};
-use crate::reader::{Key, Located, Reader, integer, optional, quoted, required, suggestion, wrong_type};
+use crate::quantity::{SIZE, TIME};
+use crate::reader::{
+    Key, Located, Reader, integer, optional, quoted, required, span_of, suggestion, tables, value_or, wrong_type,
+};
 use crate::report::{Findings, Scope, Span};
 use crate::rules;
 
@@ -36,13 +39,10 @@ const STALLED_NS: RangeInclusive<u64> = MILLISECOND_NS..=3600 * SECOND_NS;
 const SPIN_NS: RangeInclusive<u64> = 0..=SECOND_NS;
 /// A latency budget fits 32 bits.
 const BUDGET_NS: RangeInclusive<u64> = 1..=4 * SECOND_NS;
-const FILTER_NS: RangeInclusive<u64> = 1..=3600 * SECOND_NS;
 /// Shared peripheral interrupts of an Arm GIC, by its own numbers.
 const INTERRUPTS: RangeInclusive<u64> = 32..=1019;
 /// Most users, and most groups, that a domain may list.
 const ACCOUNTS_MAX: usize = 256;
-/// Fraction of a second whose tokens a burst holds unless the description says otherwise.
-const BURST_FRACTION: u64 = 100;
 
 const DEFAULT_LIVENESS: Liveness = Liveness { heartbeat_ns: 100 * MILLISECOND_NS, stalled_ns: 500 * MILLISECOND_NS };
 const DEFAULT_SPIN_NS: u64 = 20 * MICROSECOND_NS;
@@ -96,9 +96,6 @@ const FIFO_KEYS: &[Key] = &[
     optional("on_receiver_restart"),
     optional("sample_every"),
 ];
-const FILTER_KEYS: &[Key] = &[optional("every"), optional("level"), optional("interval"), optional("latest")];
-const REGULATION_KEYS: &[Key] =
-    &[optional("messages"), optional("messages_burst"), optional("bytes"), optional("bytes_burst")];
 const SMEM_KEYS: &[Key] = &[
     required("name", "name = \"parameters\""),
     required("domains", "domains = [\"control\", \"gateway\"]"),
@@ -172,42 +169,25 @@ pub(crate) fn read(table: &DeTable<'_>, findings: &mut Findings) -> Option<Descr
     let drafts = Drafts {
         system: system(&file, findings),
         liveness: liveness(&file, findings),
-        domains: tables(&file, "domain", "a [[domain]]", DOMAIN_KEYS, findings)
+        domains: tables(&file, "domain", "domain", "a [[domain]]", DOMAIN_KEYS, findings)
             .iter()
             .map(|reader| domain(reader, &accounts, findings))
             .collect(),
-        fifos: tables(&file, "fifo", "a [[fifo]]", FIFO_KEYS, findings)
+        fifos: tables(&file, "fifo", "fifo", "a [[fifo]]", FIFO_KEYS, findings)
             .iter()
             .map(|reader| fifo(reader, findings))
             .collect(),
-        smems: tables(&file, "smem", "an [[smem]]", SMEM_KEYS, findings)
+        smems: tables(&file, "smem", "smem", "an [[smem]]", SMEM_KEYS, findings)
             .iter()
             .map(|reader| smem(reader, findings))
             .collect(),
         network: network::read(&file, findings),
-        nodes: tables(&file, "node", "a [[node]]", nodes::NODE_KEYS, findings)
+        nodes: tables(&file, "node", "node", "a [[node]]", nodes::NODE_KEYS, findings)
             .iter()
             .map(|reader| nodes::read(reader, findings))
             .collect(),
     };
     rules::check(drafts, findings)
-}
-
-/// The tables of an array such as `[[domain]]`.
-fn tables<'t>(file: &Reader<'t>, key: &str, title: &str, keys: &[Key], findings: &mut Findings) -> Vec<Reader<'t>> {
-    let Some(value) = file.value(key) else { return Vec::new() };
-    let Some(array) = value.get_ref().as_array() else {
-        wrong_type(value, &format!("`{key}` is a list of tables; begin each with [[{key}]]"), findings);
-        return Vec::new();
-    };
-    let mut readers = Vec::new();
-    for element in array.iter() {
-        match element.get_ref().as_table() {
-            Some(table) => readers.push(Reader::open(table, element.span(), title, keys, findings)),
-            None => wrong_type(element, &format!("`{key}` is a list of tables"), findings),
-        }
-    }
-    readers
 }
 
 fn system(file: &Reader<'_>, findings: &mut Findings) -> SystemDraft {
@@ -369,7 +349,7 @@ fn fifo(reader: &Reader<'_>, findings: &mut Findings) -> FifoDraft {
     let priority = reader.integer("priority", 0..=u64::from(PRIORITIES - 1), findings);
     let budget = reader.quantity("budget", &TIME, BUDGET_NS, findings);
     let sample_every = reader.integer("sample_every", 0..=u64::from(u32::MAX), findings);
-    let (filter, level_at) = filter(reader, findings);
+    let (filter, level_at) = filter(reader, FILTER_KEYS, findings);
     FifoDraft {
         entry: FifoEntry {
             name: name.as_ref().map(|name| name.value.clone()).unwrap_or_default(),
@@ -390,70 +370,6 @@ fn fifo(reader: &Reader<'_>, findings: &mut Findings) -> FifoDraft {
         sized: block_bytes.is_some() && (blocks.is_some() || reader.value("blocks").is_none()),
         level_at,
         at: reader.span.clone(),
-    }
-}
-
-fn filter(fifo: &Reader<'_>, findings: &mut Findings) -> (FilterRule, Option<Span>) {
-    let example = "{ every = 2, latest = \"10 ms\" }";
-    let Some(reader) = fifo.table("filter", "a filter", FILTER_KEYS, example, findings) else {
-        return (FilterRule::EACH, None);
-    };
-    let level = reader.integer("level", 0..=u64::from(BLOCKS_MAX), findings);
-    let interval = reader.quantity("interval", &TIME, FILTER_NS, findings);
-    let latest = reader.quantity("latest", &TIME, FILTER_NS, findings);
-    let each = FilterRule::EACH;
-    let rule = FilterRule {
-        every: value_or(&reader.integer("every", 1..=u64::from(u32::MAX), findings), 1) as u32,
-        level: value_or(&level, u64::from(each.level)) as u32,
-        interval_ns_min: value_or(&interval, each.interval_ns_min),
-        latest_ns: value_or(&latest, each.latest_ns),
-    };
-    if let (true, Some(at)) = (rule.latest_ns < rule.interval_ns_min, span_of(&latest).or(span_of(&interval))) {
-        let (latest, interval) = (TIME.write(rule.latest_ns), TIME.write(rule.interval_ns_min));
-        findings
-            .add(
-                Scope::Relation,
-                at,
-                format!("`latest` ({latest}) is shorter than `interval` ({interval})"),
-                "a notification would have to come and to stay away at once",
-            )
-            .help(format!("write `latest` as {interval} or longer; without it, it is {}", TIME.write(each.latest_ns)));
-    }
-    (rule, span_of(&level))
-}
-
-fn regulation(fifo: &Reader<'_>, block_bytes: u64, findings: &mut Findings) -> Regulation {
-    let example = "{ messages = \"1000 /s\" }";
-    let Some(reader) = fifo.table("regulation", "a regulation", REGULATION_KEYS, example, findings) else {
-        return Regulation::NONE;
-    };
-    let messages = reader.quantity("messages", &MESSAGE_RATE, 1..=u64::from(u32::MAX), findings);
-    let messages_burst = reader.integer("messages_burst", 1..=u64::from(u32::MAX), findings);
-    let bytes = reader.quantity("bytes", &BYTE_RATE, 1..=1 << 40, findings);
-    let bytes_burst = reader.quantity("bytes_burst", &SIZE, 1..=1 << 40, findings);
-    for (burst, rate) in [("messages_burst", "messages"), ("bytes_burst", "bytes")] {
-        if let (Some(value), None) = (reader.value(burst), reader.value(rate)) {
-            let message = format!("`{burst}` without `{rate}`: a burst needs a rate");
-            findings.add(Scope::Relation, value.span(), message, format!("`{rate}` is missing"));
-        }
-    }
-    burst_holds_a_block(&bytes_burst, block_bytes, findings);
-    let (messages, bytes) = (value_or(&messages, 0), value_or(&bytes, 0));
-    Regulation {
-        messages_per_s: messages as u32,
-        messages_burst: value_or(&messages_burst, (messages / BURST_FRACTION).max(messages.min(1))) as u32,
-        bytes_per_s: bytes,
-        bytes_burst: value_or(&bytes_burst, if bytes == 0 { 0 } else { (bytes / BURST_FRACTION).max(block_bytes) }),
-    }
-}
-
-fn burst_holds_a_block(burst: &Option<Located<u64>>, block_bytes: u64, findings: &mut Findings) {
-    if let Some(burst) = burst
-        && burst.value < block_bytes
-    {
-        let message = format!("`bytes_burst` ({}) is smaller than a block", SIZE.write(burst.value));
-        let label = format!("a full block of {} could never be sent", SIZE.write(block_bytes));
-        findings.add(Scope::Relation, burst.span.clone(), message, label);
     }
 }
 
@@ -501,12 +417,4 @@ fn lock(reader: &Reader<'_>, findings: &mut Findings) -> Option<Located<LockKind
     let table = reader.table("lock", "a lock", LOCK_KEYS, "{ gate = 3 }", findings)?;
     let gate = table.integer("gate", 0..=u64::from(u16::MAX), findings)?;
     Some(Located { value: LockKind::Gate(gate.value as u16), span: gate.span })
-}
-
-fn value_or<T: Copy>(located: &Option<Located<T>>, default: T) -> T {
-    located.as_ref().map_or(default, |located| located.value)
-}
-
-fn span_of<T>(located: &Option<Located<T>>) -> Option<Span> {
-    located.as_ref().map(|located| located.span.clone())
 }

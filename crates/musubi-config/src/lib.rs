@@ -21,6 +21,7 @@ mod digest;
 mod error;
 mod generate;
 mod grammar;
+mod guarantees;
 mod load;
 mod map;
 mod network;

@@ -185,6 +185,40 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// The tables of an array such as `[[domain]]`, which messages call `name`.
+pub(crate) fn tables<'t>(
+    holder: &Reader<'t>,
+    key: &str,
+    name: &str,
+    title: &str,
+    keys: &[Key],
+    findings: &mut Findings,
+) -> Vec<Reader<'t>> {
+    let Some(value) = holder.value(key) else { return Vec::new() };
+    let Some(array) = value.get_ref().as_array() else {
+        wrong_type(value, &format!("`{key}` is a list of tables; begin each with [[{name}]]"), findings);
+        return Vec::new();
+    };
+    let mut readers = Vec::new();
+    for element in array.iter() {
+        match element.get_ref().as_table() {
+            Some(table) => readers.push(Reader::open(table, element.span(), title, keys, findings)),
+            None => wrong_type(element, &format!("`{key}` is a list of tables"), findings),
+        }
+    }
+    readers
+}
+
+/// The value, or what it is if left out.
+pub(crate) fn value_or<T: Copy>(located: &Option<Located<T>>, default: T) -> T {
+    located.as_ref().map_or(default, |located| located.value)
+}
+
+/// Where it stands.
+pub(crate) fn span_of<T>(located: &Option<Located<T>>) -> Option<Span> {
+    located.as_ref().map(|located| located.span.clone())
+}
+
 fn has(table: &DeTable<'_>, key: &str) -> bool {
     table.keys().any(|name| name.get_ref() == key)
 }
