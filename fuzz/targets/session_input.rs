@@ -30,7 +30,7 @@ fuzz_target!(|input: &[u8]| {
         }
         2 => {
             session.dial(1);
-            session.fill(usize::MAX);
+            session.fill(1, usize::MAX);
             let ours: Vec<u8> = session.slices().flatten().copied().collect();
             let ours = Hello::decode(ours.as_slice().try_into().expect("a hello")).expect("our own");
             let welcome = Hello { session: ours.session, ..hello(1, Step::Welcome) };
@@ -64,7 +64,7 @@ fn feed(session: &mut Session, bytes: &[u8]) {
             drop(report);
         }
         session.flush();
-        let ready = session.fill(4096);
+        let ready = session.fill(2, 4096);
         session.consumed(2, ready);
         if result.is_err() {
             assert!(matches!(session.state(), State::Disconnected));

@@ -56,7 +56,7 @@ impl Pair {
     }
 
     fn write(&mut self, side: usize, bytes: usize) {
-        self.sessions[side].fill(bytes);
+        self.sessions[side].fill(0, bytes);
         let ready: Vec<u8> = self.sessions[side].slices().flatten().copied().take(bytes).collect();
         self.sessions[side].consumed(0, ready.len());
         self.streams[side].extend(ready);

@@ -228,6 +228,7 @@ impl NodeDraft {
             tcp: self.tcp.map(|tcp| tcp.value.text()),
             certificate: self.certificate.map(|path| path.value),
             key: self.key.map(|path| path.value),
+            rules: Vec::new(),
         }
     }
 }

@@ -41,3 +41,4 @@ mod wakers;
 pub use error::LinkError;
 pub use id::NodeId;
 pub use musubi_core::guarantee::Priority;
+pub use musubi_core::plan::{FilterRule, Regulation};

@@ -39,6 +39,8 @@ pub struct LinkPicture {
     pub silences: u64,
     /// Times that the peer refused us.
     pub refused: u64,
+    /// Frames that waited until the rule of their class let them go; `None` of a node that does not say it.
+    pub waited: Option<u64>,
 }
 
 /// What became of connections that others began, and the node itself.

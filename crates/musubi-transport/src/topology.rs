@@ -7,8 +7,10 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::NodeId;
+use musubi_core::plan::{FilterRule, Regulation};
+
 use crate::limits::TOOL_NODE_TCP;
+use crate::{NodeId, Priority};
 
 /// A system of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +38,19 @@ pub struct Place {
     pub certificate: Option<String>,
     /// See `certificate`.
     pub key: Option<String>,
+    /// What holds for frames of some classes, at most one rule a class; usually none.
+    pub rules: Vec<ClassRule>,
+}
+
+/// What holds at one node for the frames of one class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassRule {
+    /// Which; never [`Priority::MOST_URGENT`], whose frames are never held.
+    pub class: Priority,
+    /// What the node may put onto each of its links.
+    pub regulation: Regulation,
+    /// How often frames that arrive wake its threads.
+    pub filter: FilterRule,
 }
 
 /// What holds for links over a network.
@@ -104,6 +119,11 @@ impl Topology {
     /// Whether a node is of this system. Those kept for tools are of every system.
     pub fn has(&self, node: NodeId) -> bool {
         self.nodes.is_empty() || self.nodes.contains_key(&node) || node.is_tool()
+    }
+
+    /// The rules of a node.
+    pub fn rules_of(&self, node: NodeId) -> &[ClassRule] {
+        self.nodes.get(&node).map_or(&[], |place| &place.rules)
     }
 
     /// How `me` reaches `peer`; `None` if one is not of the system or there is no way.

@@ -28,6 +28,8 @@ pub struct Link {
     pub violations: u64,
     pub silences: u64,
     pub refused: u64,
+    /// Frames that waited until the rule of their class let them go.
+    pub waited: Option<u64>,
 }
 
 /// What became of a node's connections.
@@ -102,6 +104,7 @@ pub fn of(id: NodeId, links: &[LinkPicture]) -> impl Iterator<Item = Link> {
         violations: link.violations,
         silences: link.silences,
         refused: link.refused,
+        waited: link.waited,
     })
 }
 

@@ -61,6 +61,7 @@ const LINKS: &[Column] = &[
     Column::number("resumed", 4),
     Column::number("cut", 1),
     Column::number("repeated", 7),
+    Column::number("waited", 6),
 ];
 const REFUSED: &[Column] = &[Column::words("node", 0), Column::words("refused", 0), Column::number("times", 0)];
 const HAPPENED: &[Column] =
@@ -169,6 +170,7 @@ fn links(report: &Report, width: Option<usize>) -> String {
             link.resumed.to_string(),
             link.cuts.to_string(),
             link.repeated.to_string(),
+            or_none(link.waited.map(|count| HumanCount(count).to_string())),
         ]);
     }
     let none = if table.is_empty() { "None.\n" } else { "" };
@@ -286,6 +288,7 @@ mod tests {
             violations: 0,
             silences: 0,
             refused: 0,
+            waited: Some(123_456),
         };
         let text =
             "connection from 10.0.0.8:12345 refused: has a certificate of another authority, not of node 31:1015";

@@ -82,7 +82,7 @@ impl Side {
 /// Everything that one side has to say goes to the other.
 fn carry(from: &mut Side, to: &mut Side) {
     from.wire.session.flush();
-    let ready = from.wire.session.fill(64 * 1024);
+    let ready = from.wire.session.fill(0, 64 * 1024);
     if ready == 0 {
         return;
     }
@@ -98,7 +98,7 @@ fn send(endpoints: usize, nodes: usize, messages: usize) {
     let mut first = Side::new(0, endpoints, nodes);
     let mut second = Side::new(1, endpoints, nodes);
     first.wire.session.dial(1);
-    first.wire.session.fill(usize::MAX);
+    first.wire.session.fill(0, usize::MAX);
     let hello: Vec<u8> = first.wire.session.slices().flatten().copied().collect();
     first.wire.session.consumed(1, hello.len());
     let hello = Greeting::new().input(&hello).expect("a hello").expect("a whole one");

@@ -285,7 +285,7 @@ impl World {
             let side = self.side(node, connection);
             let Some(link) = self.link(node, peer) else { return };
             link.session.flush();
-            let ready = link.session.fill(WRITE_BYTES);
+            let ready = link.session.fill(now_ns, WRITE_BYTES);
             let ended = ready == 0 && link.session.state() == State::Ended;
             if ended {
                 link.connection = None;

@@ -337,13 +337,15 @@ impl Hub {
         if P::is_timed(header) { self.now_ns() } else { self.now_ns }
     }
 
-    /// Sends and rings what sends have left to do; true if something went to the network.
+    /// Sends and rings what sends have left to do; true if something may be due earlier than it was: something went to the
+    /// network, or is held back by a rule.
     #[inline(always)]
     pub(super) fn flush(&mut self) -> bool {
         if let Some(memory) = &mut self.memory {
             memory.flush(self.now_ns);
         }
-        self.network_unflushed && self.flush_network()
+        let held = self.memory.as_mut().is_some_and(ShmCarrier::take_held);
+        self.network_unflushed && self.flush_network() || held
     }
 
     #[cold]

@@ -16,25 +16,30 @@
 //! - [`Session::disconnected`] when the stream has ended. `Err` from `input` or `tick` says that the session has already let
 //!   go of the connection: close it.
 //!
+//! What a node may put onto a link can be bounded, by class ([`Session::regulate`], the description's `[[node.rule]]`): the
+//! frames of a class that has used up its rate wait, and those of others go on.
+//!
 //! What it does not do: dial by itself, find addresses, encrypt.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::NodeId;
 use crate::frame::{Header, Kinds};
 use crate::links::{Loss, NoBlock, Report, Sent, SharedBytes};
-use crate::topology::Network;
+use crate::topology::{ClassRule, Network};
+use crate::{NodeId, Priority};
 
 mod hello;
 mod pool;
 mod receiving;
 mod record;
+mod regulation;
 mod resumption;
 mod sending;
 
 pub use hello::{Greeting, Hello, Identity, MAGIC, NAME_BYTES_MAX, Reason, Refusals, Step};
 pub use record::{Record, Word};
+pub use regulation::Regulators;
 
 use receiving::{Inbox, Item};
 use sending::{Body, Outbox};
@@ -96,6 +101,15 @@ pub struct Counts {
     pub bytes_sent: u64,
     /// Bytes read from them.
     pub bytes_received: u64,
+}
+
+/// What a session has done with the frames of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// Frames taken to be sent.
+    pub taken: u64,
+    /// Of those, how many waited until their class's rule let them go.
+    pub waited: u64,
 }
 
 /// Part of the window after which pieces are acknowledged though nothing goes there: more than a busy channel takes between two
@@ -180,6 +194,12 @@ impl Session {
         }
     }
 
+    /// Bounds what this node puts onto the link from now on. What the rules do not let go yet waits in its class, within the
+    /// window; [`Session::deadline_ns`] says until when at least.
+    pub fn regulate(&mut self, rules: &[ClassRule]) {
+        self.outbox.regulate(Regulators::of(rules));
+    }
+
     /// The other node.
     pub fn peer(&self) -> NodeId {
         self.peer
@@ -230,10 +250,15 @@ impl Session {
     }
 
     /// Makes ready to go out: whole pieces, the most urgent first, until at least `budget_bytes` are ready or nothing is
-    /// left. Gives the bytes that are ready. What is ready is no longer overtaken, so a small budget keeps urgent frames fast.
-    pub fn fill(&mut self, budget_bytes: usize) -> usize {
+    /// left that may go. Gives the bytes that are ready. What is ready is no longer overtaken, so a small budget keeps urgent
+    /// frames fast.
+    pub fn fill(&mut self, now_ns: u64, budget_bytes: usize) -> usize {
         if self.state == State::Live {
+            self.outbox.release(now_ns);
             while self.outbox.may_cut(budget_bytes) {
+                if !self.outbox.admits_next(now_ns) {
+                    continue;
+                }
                 self.acknowledge_now = false;
                 let received = self.inbox.acknowledge();
                 self.outbox.cut(received, budget_bytes);
@@ -275,7 +300,7 @@ impl Session {
 
     /// Whether [`Session::fill`] would have something to give.
     pub fn has_output(&self) -> bool {
-        let could_fill = self.outbox.has_waiting() || self.must_acknowledge() || self.leaving && !self.goodbye_said;
+        let could_fill = self.outbox.has_open() || self.must_acknowledge() || self.leaving && !self.goodbye_said;
         self.outbox.ready_bytes() > 0 || self.state == State::Live && could_fill
     }
 
@@ -438,14 +463,18 @@ impl Session {
     /// When [`Session::tick`] is to be called; `u64::MAX` if never.
     pub fn deadline_ns(&self) -> u64 {
         match self.state {
-            State::Live => (self.heard_ns + self.silence_ns).min(self.said_ns + self.heartbeat_ns),
+            State::Live => {
+                let due_ns = (self.heard_ns + self.silence_ns).min(self.said_ns + self.heartbeat_ns);
+                due_ns.min(self.outbox.due_ns())
+            }
             State::Dialing | State::Greeted | State::Ended => self.heard_ns + self.silence_ns,
             State::Disconnected if self.up => self.lost_ns + self.resume_ns,
             State::Disconnected => u64::MAX,
         }
     }
 
-    /// Does what is due: a heartbeat goes out, a silent connection is let go, a link is given up. Take in what has come
+    /// Does what is due: a heartbeat goes out, what was held back by a rule may go, a silent connection is let go, a link is
+    /// given up. Take in what has come
     /// before: what lies unread is not silence.
     ///
     /// # Errors
@@ -456,6 +485,7 @@ impl Session {
             self.disconnected(now_ns);
             return Err(Broken::Silent);
         }
+        self.outbox.release(now_ns);
         if self.state == State::Live && now_ns >= self.said_ns + self.heartbeat_ns {
             self.acknowledge_now = true;
             self.said_ns = now_ns;
@@ -485,6 +515,11 @@ impl Session {
     /// Whether the peer has confirmed everything, and nothing waits to be written.
     pub fn has_delivered(&self) -> bool {
         self.unacknowledged_bytes() == 0 && !self.has_output()
+    }
+
+    /// What it has done with the frames of a class.
+    pub fn class_counts(&self, class: Priority) -> ClassCounts {
+        self.outbox.class_counts(class)
     }
 
     /// What it has done.

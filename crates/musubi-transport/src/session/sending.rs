@@ -8,13 +8,16 @@
 //! *lane* is the queue of a class (or, without priorities, one for all); the log remembers of each numbered piece which
 //! lane's frame it came from. Acknowledgements pop the log and, with a frame's last piece, the frame.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::CONTROL_BYTES;
+use super::ClassCounts;
 use super::hello::Hello;
 use super::pool::Pool;
 use super::record::{Record, Word};
+use super::regulation::Regulators;
 use crate::Priority;
 use crate::frame::Header;
 use crate::limits::PAYLOAD_BYTES_MAX;
@@ -48,6 +51,8 @@ struct Frame {
     shared: Option<SharedBytes>,
     /// Bytes behind the record's that have been cut into pieces.
     cut: usize,
+    /// The regulator has let it pass, also where it goes again after a cut.
+    admitted: bool,
 }
 
 impl Frame {
@@ -122,6 +127,10 @@ pub(super) struct Outbox {
     lanes: [Lane; LANES],
     /// Lanes that have something to cut, a bit each.
     waiting: u8,
+    /// Those of them whose next frame its class's rule does not let go yet.
+    held: u8,
+    /// `None` if no class has a bound.
+    regulators: Option<Box<Regulators>>,
     log: VecDeque<Logged>,
     /// Number of the last piece that was cut.
     last_piece: u32,
@@ -130,6 +139,8 @@ pub(super) struct Outbox {
     data_cost: usize,
     control_cost: usize,
     frames_of: [usize; LANES],
+    /// Frames that were ever taken, by class.
+    taken: [u64; LANES],
     /// Cost of a frame that was refused, by class; 0 for none.
     refused: [usize; LANES],
     /// By class, the last frame that was acknowledged; those in `acknowledged_classes` are news.
@@ -154,12 +165,15 @@ impl Outbox {
             priorities: network.priorities,
             lanes: Default::default(),
             waiting: 0,
+            held: 0,
+            regulators: None,
             log: VecDeque::new(),
             last_piece: 0,
             last_frame: 0,
             data_cost: 0,
             control_cost: 0,
             frames_of: [0; LANES],
+            taken: [0; LANES],
             refused: [0; LANES],
             acknowledged: [0; LANES],
             acknowledged_classes: 0,
@@ -194,9 +208,17 @@ impl Outbox {
         self.last_frame += 1;
         *self.cost_of(class) += cost;
         self.frames_of[class] += 1;
+        self.taken[class] += 1;
         let lane = if self.priorities { class } else { 0 };
         self.waiting |= 1 << lane;
-        let frame = Frame { number: self.last_frame, class: header.class, buffer, shared: shared.cloned(), cut: 0 };
+        let frame = Frame {
+            number: self.last_frame,
+            class: header.class,
+            buffer,
+            shared: shared.cloned(),
+            cut: 0,
+            admitted: false,
+        };
         self.lanes[lane].frames.push_back(frame);
         Some(self.last_frame)
     }
@@ -235,9 +257,44 @@ impl Outbox {
         self.greeting = Some((bytes, 0));
     }
 
-    /// Whether pieces wait to be cut.
-    pub(super) fn has_waiting(&self) -> bool {
-        self.waiting != 0
+    /// Bounds what goes out from now on.
+    pub(super) fn regulate(&mut self, regulators: Option<Regulators>) {
+        self.regulators = regulators.map(Box::new);
+        self.held = 0;
+    }
+
+    /// What became of the frames of a class.
+    pub(super) fn class_counts(&self, class: Priority) -> ClassCounts {
+        let waited = self.regulators.as_ref().map_or(0, |regulators| regulators.waited(class));
+        ClassCounts { taken: self.taken[class.index()], waited }
+    }
+
+    /// What was held and may go now, may.
+    #[inline]
+    pub(super) fn release(&mut self, now_ns: u64) {
+        if let (Some(regulators), 1..) = (&mut self.regulators, self.held) {
+            let released = regulators.release(now_ns);
+            self.held &= if self.priorities { !released } else { 0 };
+        }
+    }
+
+    /// When [`Outbox::release`] lets something go; `u64::MAX` if nothing is held.
+    pub(super) fn due_ns(&self) -> u64 {
+        match &self.regulators {
+            Some(regulators) if self.held != 0 => regulators.due_ns(),
+            _ => u64::MAX,
+        }
+    }
+
+    /// Lanes that have something to cut and may.
+    #[inline]
+    fn open(&self) -> u8 {
+        self.waiting & !self.held
+    }
+
+    /// Whether pieces wait to be cut, and may be.
+    pub(super) fn has_open(&self) -> bool {
+        self.open() != 0
     }
 
     /// Bytes that are ready.
@@ -249,12 +306,27 @@ impl Outbox {
     /// who takes the bytes at once takes more at once next time, and the peer reads frames that come whole to where they stay.
     pub(super) fn may_cut(&self, budget_bytes: usize) -> bool {
         let ready_bytes = self.ready_bytes();
-        if self.waiting == 0 || ready_bytes >= budget_bytes {
+        if self.open() == 0 || ready_bytes >= budget_bytes {
             return false;
         }
-        let lane = &self.lanes[self.waiting.trailing_zeros() as usize];
+        let lane = &self.lanes[self.open().trailing_zeros() as usize];
         let goes_whole = |frame: &Frame| frame.uncut() <= self.piece_max(frame, budget_bytes - ready_bytes);
         ready_bytes < budget_bytes / 2 || lane.frames.get(lane.cursor).is_some_and(goes_whole)
+    }
+
+    /// Whether the rule of its class lets the frame go that [`Outbox::cut`] would cut from. If not, its lane is held.
+    #[inline]
+    pub(super) fn admits_next(&mut self, now_ns: u64) -> bool {
+        let lane_number = self.open().trailing_zeros() as usize;
+        let Some(regulators) = &mut self.regulators else { return true };
+        let next = self.lanes.get_mut(lane_number).and_then(|lane| lane.frames.get_mut(lane.cursor));
+        let Some(frame) = next else { return true };
+        let bytes = (frame.len() - BEFORE) as u32;
+        frame.admitted = frame.admitted || regulators.admit(now_ns, frame.class, bytes);
+        if !frame.admitted {
+            self.held |= 1 << lane_number;
+        }
+        frame.admitted
     }
 
     /// Most bytes of the next piece of a frame where there is room for so many.
@@ -267,7 +339,7 @@ impl Outbox {
     /// would be cut from one frame piece by piece goes as one record. `received` goes into its header.
     pub(super) fn cut(&mut self, received: u32, budget_bytes: usize) {
         let room_bytes = budget_bytes.saturating_sub(self.ready_bytes());
-        let lane_number = self.waiting.trailing_zeros() as usize;
+        let lane_number = self.open().trailing_zeros() as usize;
         let next = self.lanes.get(lane_number).and_then(|lane| lane.frames.get(lane.cursor));
         let Some(most) = next.map(|frame| self.piece_max(frame, room_bytes)) else { return };
         let lane = &mut self.lanes[lane_number];
@@ -440,7 +512,7 @@ impl Outbox {
         self.disconnect();
         self.lanes = Default::default();
         self.log = VecDeque::new();
-        (self.waiting, self.last_piece, self.last_frame) = (0, 0, 0);
+        (self.waiting, self.held, self.last_piece, self.last_frame) = (0, 0, 0, 0);
         (self.data_cost, self.control_cost) = (0, 0);
         self.frames_of = [0; LANES];
         self.refused = [0; LANES];

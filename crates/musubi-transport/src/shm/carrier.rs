@@ -16,6 +16,7 @@ use musubi_linux::node::{Counts, Options, Presence, Source};
 use super::Block;
 use super::peer::{Held, Peer};
 use super::records::{self, Frame, SHAPE};
+use super::regulation::Bounds;
 use crate::carrier::Carrier;
 use crate::frame::{Header, Kinds, VERSION};
 use crate::links::{Payload, Report, Sent, Short};
@@ -90,6 +91,8 @@ pub struct ShmCarrier {
     pub(super) calls_due_ns: u64,
     rounds: u32,
     pub(super) refusals: Refusals,
+    /// What the node may send; `None` where it is not bounded.
+    bounds: Option<Box<Bounds>>,
     data: Box<[u8; RECORD_BYTES_MAX]>,
 }
 
@@ -120,6 +123,7 @@ impl ShmCarrier {
             musubi_linux::Error::NodeOccupied { .. } => LinkError::NodeRuns,
             _ => LinkError::Unavailable,
         })?;
+        let bounds = Bounds::of(topology.rules_of(me));
         Ok(ShmCarrier {
             presence: Some(presence),
             topology,
@@ -139,6 +143,7 @@ impl ShmCarrier {
             calls_due_ns: u64::MAX,
             rounds: 0,
             refusals: Refusals::default(),
+            bounds,
             data: Box::new([0; RECORD_BYTES_MAX]),
         })
     }
@@ -146,6 +151,12 @@ impl ShmCarrier {
     /// Who was refused so far.
     pub fn refusals(&self) -> Refusals {
         Refusals { callers: self.presence.as_ref().map_or(self.refusals.callers, Presence::counts), ..self.refusals }
+    }
+
+    /// Whether something was held back by a rule since the last call, so that [`Carrier::deadline_ns`] may be earlier.
+    #[inline]
+    pub fn take_held(&mut self) -> bool {
+        self.bounds.as_mut().is_some_and(|bounds| bounds.take_held())
     }
 
     /// The peer's place, made if need be.
@@ -412,6 +423,7 @@ impl Carrier for ShmCarrier {
             None => return Sent::NoLink,
             // What is sent to the dead is lost; better say so with the report that follows.
             Some(Held { ended: true, .. }) => return Sent::Full,
+            Some(_) if self.bounds.as_mut().is_some_and(|bounds| !bounds.admits(place, header)) => return Sent::Full,
             Some(held) => held.link.with(|lanes| records::send(lanes, header, payload)),
         };
         if sent.is_err() {
@@ -420,6 +432,9 @@ impl Carrier for ShmCarrier {
                 self.blocked.push(place);
             }
             return Sent::Full;
+        }
+        if let Some(bounds) = &mut self.bounds {
+            bounds.sent(place, header.class);
         }
         peer.traffic.frames_sent += 1;
         peer.traffic.bytes_sent += bytes_of(header);
@@ -518,7 +533,8 @@ impl Carrier for ShmCarrier {
     }
 
     fn deadline_ns(&self) -> u64 {
-        self.calls_due_ns.min(self.presence.as_ref().map_or(u64::MAX, Presence::deadline_ns))
+        let bounds_ns = self.bounds.as_ref().map_or(u64::MAX, |bounds| bounds.due_ns());
+        self.calls_due_ns.min(self.presence.as_ref().map_or(u64::MAX, Presence::deadline_ns)).min(bounds_ns)
     }
 
     fn tick(&mut self, now_ns: u64) {
@@ -526,13 +542,20 @@ impl Carrier for ShmCarrier {
             presence.tick(now_ns);
         }
         self.take_events(now_ns);
+        if let Some(bounds) = &mut self.bounds {
+            let peers = &self.peers;
+            let room = bounds.release(now_ns).map(|place| Report::Room { peer: peers[usize::from(place)].node });
+            self.reports.extend(room);
+        }
         if self.calls_due_ns <= now_ns {
             self.call_due(now_ns);
         }
     }
 
     fn link(&self, peer: NodeId) -> Option<LinkPicture> {
-        self.peers.get(usize::from(self.places[peer.index()])).map(Peer::picture)
+        let place = self.places[peer.index()];
+        let waited = self.bounds.as_ref().map_or(0, |bounds| bounds.waited(place));
+        self.peers.get(usize::from(place)).map(|peer| LinkPicture { waited: Some(waited), ..peer.picture() })
     }
 
     fn describe_door(&self, door: &mut DoorPicture) {

@@ -19,6 +19,8 @@ mod carrier;
 mod neighbours;
 #[cfg(feature = "std")]
 mod peer;
+#[cfg(feature = "std")]
+mod regulation;
 
 #[cfg(feature = "std")]
 pub use block::Block;

@@ -102,6 +102,7 @@ impl Peer {
             violations: traffic.faults,
             silences: 0,
             refused: 0,
+            waited: Some(0),
         }
     }
 

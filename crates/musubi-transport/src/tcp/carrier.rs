@@ -137,7 +137,8 @@ impl TcpCarrier {
         if !matches!(self.us.topology.way(me, peer)?, Way::Tcp(_)) || self.acceptor.is_none() {
             return None;
         }
-        let session = Session::new(&self.us.identity, peer, &self.us.topology.network, self.kinds);
+        let mut session = Session::new(&self.us.identity, peer, &self.us.topology.network, self.kinds);
+        session.regulate(self.us.topology.rules_of(me));
         Some(self.links.add(Link::new(peer, session, Arc::clone(&self.epoll))))
     }
 }

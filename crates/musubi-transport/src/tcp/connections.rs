@@ -164,7 +164,10 @@ impl TcpCarrier {
             let flags = |place: usize| if self.links[place].is_full() { PollFlags::OUT } else { PollFlags::empty() };
             let mut watched: Vec<PollFd<'_>> =
                 streams.map(|(place, stream)| PollFd::new(stream, flags(place) | PollFlags::IN)).collect();
-            let timeout = Timespec { tv_sec: 0, tv_nsec: (until_ns - now_ns) as i64 };
+            // What a rule holds back goes as far as there is time for it.
+            let due_ns = waiting.iter().map(|&place| self.links[place].session.deadline_ns()).min().unwrap_or(until_ns);
+            let sleep_ns = due_ns.min(until_ns).saturating_sub(now_ns);
+            let timeout = Timespec { tv_sec: 0, tv_nsec: sleep_ns as i64 };
             // A signal ends it early; then it is looked and waited again.
             let _ = poll(&mut watched, Some(&timeout));
             let now_ns = clock::now_ns();
@@ -172,6 +175,7 @@ impl TcpCarrier {
                 self.read(now_ns, place);
                 // Nobody takes them in any more.
                 while self.links[place].session.next_report().is_some() {}
+                self.do_what_is_due(now_ns, place);
             }
         }
     }

@@ -14,9 +14,9 @@ use rustix::event::epoll;
 use super::sockets::Got;
 use super::stream::Stream;
 use super::table::token_of;
-use crate::NodeId;
 use crate::picture::LinkPicture;
 use crate::session::{Broken, Session, State};
+use crate::{NodeId, Priority};
 
 /// Bytes that are made ready at a time: what is ready is not overtaken.
 pub(super) const READY_BYTES: usize = 64 * 1024;
@@ -154,6 +154,7 @@ impl Link {
             violations: counts.violations,
             silences: counts.silences,
             refused: counts.refused.iter().map(|(_, count)| count).sum(),
+            waited: Some(Priority::all().map(|class| self.session.class_counts(class).waited).sum()),
         }
     }
 
@@ -236,7 +237,7 @@ impl Link {
                 full = true;
                 break;
             }
-            if self.session.fill(ready_bytes) == 0 {
+            if self.session.fill(now_ns, ready_bytes) == 0 {
                 break;
             }
             // A list of slices takes as long to make as a small frame to send.

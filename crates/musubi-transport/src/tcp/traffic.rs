@@ -133,5 +133,6 @@ impl TcpCarrier {
     pub(super) fn write(&mut self, now_ns: u64, place: usize) {
         let result = self.links[place].write(now_ns);
         self.ended(now_ns, place, result);
+        self.due_ns = self.due_ns.min(self.links[place].deadline_ns());
     }
 }

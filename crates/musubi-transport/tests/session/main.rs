@@ -1,5 +1,6 @@
 //! Two sessions over connections that cut anywhere, deliver in pieces, and overtake each other.
 
+mod regulation;
 mod world;
 
 use std::sync::Arc;
@@ -299,7 +300,7 @@ fn an_urgent_frame_waits_for_one_piece() {
     for _ in 0..5 {
         world.send(0, 4, 3000);
     }
-    world.sessions[0].fill(1);
+    world.sessions[0].fill(0, 1);
     world.send(0, 1, 10);
     // What was ready, at most one piece with its heads, then the urgent one.
     world.write(0, 16 + 24 + 300 + 16 + 24 + 10);
@@ -315,16 +316,16 @@ fn once_half_is_ready_a_frame_that_does_not_go_whole_waits() {
     for _ in 0..3 {
         world.send(0, 1, 700);
     }
-    assert_eq!(world.sessions[0].fill(1000), whole(700));
-    assert_eq!(world.sessions[0].fill(2 * whole(700)), 2 * whole(700));
+    assert_eq!(world.sessions[0].fill(0, 1000), whole(700));
+    assert_eq!(world.sessions[0].fill(0, 2 * whole(700)), 2 * whole(700));
     world.settle();
     // Rounded up to pieces of 300: 700 beside 700 does, and what is larger than everything is cut.
     for length in [700, 700, 5000] {
         world.send(0, 1, length);
     }
-    assert_eq!(world.sessions[0].fill(whole(700) + 601), 2 * whole(700));
+    assert_eq!(world.sessions[0].fill(0, whole(700) + 601), 2 * whole(700));
     world.write(0, 2 * whole(700));
-    assert_eq!(world.sessions[0].fill(1000), whole(1200));
+    assert_eq!(world.sessions[0].fill(0, 1000), whole(1200));
     world.settle();
     assert_eq!(world.came[1][1], world.sent[0][1].len());
 }
@@ -335,7 +336,7 @@ fn the_rest_of_a_large_frame_lands_with_the_next_however_short_it_is() {
     let mut world = World::of(&network, 64_000);
     world.settle();
     world.send(0, 1, 9000);
-    world.sessions[0].fill(64_000);
+    world.sessions[0].fill(0, 64_000);
     let bytes: Vec<u8> = world.sessions[0].slices().flatten().copied().collect();
     let (most, rest) = bytes.split_at(bytes.len() - 80);
     world.sessions[1].input(0, most).unwrap();
@@ -388,7 +389,7 @@ fn room_is_reported_when_a_refused_frame_would_fit() {
     let last = world.connections.len() - 1;
     let mut room = false;
     for _ in 0..200 {
-        world.sessions[0].fill(2000);
+        world.sessions[0].fill(0, 2000);
         let bytes: Vec<u8> = world.sessions[0].slices().flatten().copied().collect();
         world.sessions[0].consumed(0, bytes.len());
         world.sessions[1].input(0, &bytes).unwrap();
@@ -430,7 +431,7 @@ fn leaving_says_everything_first() {
 /// What a session says first.
 fn hello_of(session: &mut Session) -> Hello {
     session.dial(0);
-    session.fill(usize::MAX);
+    session.fill(0, usize::MAX);
     let bytes: Vec<u8> = session.slices().flatten().copied().collect();
     Hello::decode(bytes.as_slice().try_into().unwrap()).unwrap()
 }
@@ -485,7 +486,7 @@ fn a_class_that_the_protocol_does_not_use_ends_the_link() {
         world.sessions[1] = session_of_mcapi(1);
         world.settle();
         world.sessions[0].enqueue(&header(4, 10, 0), &[7; 10]);
-        world.sessions[0].fill(usize::MAX);
+        world.sessions[0].fill(0, usize::MAX);
         let mut bytes: Vec<u8> = world.sessions[0].slices().flatten().copied().collect();
         assert_eq!((bytes[0], bytes[1], bytes[Record::BYTES + 1]), (Word::First as u8, 4, 4));
         (bytes[1], bytes[Record::BYTES + 1]) = (of_record, of_frame);
@@ -507,7 +508,7 @@ fn one_frame_alone_always_has_room_again_and_again() {
         }
         while world.sessions[0].unacknowledged_bytes() > 0 {
             let last = world.connections.len() - 1;
-            world.sessions[0].fill(5000);
+            world.sessions[0].fill(0, 5000);
             let bytes: Vec<u8> = world.sessions[0].slices().flatten().copied().collect();
             world.sessions[0].consumed(0, bytes.len());
             world.sessions[1].input(0, &bytes).unwrap();

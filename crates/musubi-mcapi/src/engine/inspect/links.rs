@@ -23,7 +23,8 @@ record!(
     repeated,
     violations,
     silences,
-    refused
+    refused,
+    waited
 );
 record!(
     DoorPicture,

@@ -138,6 +138,7 @@ pub fn link_picture(node: NodeId, frames_sent: u64) -> LinkPicture {
         violations: 9,
         silences: 10,
         refused: 11,
+        waited: Some(12),
     }
 }
 
