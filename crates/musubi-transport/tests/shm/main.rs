@@ -5,4 +5,5 @@ mod driver;
 mod figures;
 mod hostile;
 mod processes;
+mod rendezvous;
 mod threads;
