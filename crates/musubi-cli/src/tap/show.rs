@@ -47,7 +47,7 @@ pub struct Writer {
 
 /// docs/tap.md explains the fields.
 #[derive(Serialize)]
-struct Record<'a> {
+struct JsonLine<'a> {
     domain: &'a str,
     slot: u16,
     epoch: u32,
@@ -117,10 +117,10 @@ impl Writer {
         text
     }
 
-    fn record(&self, shown: &Shown<'_>) -> Record<'static> {
+    fn record(&self, shown: &Shown<'_>) -> JsonLine<'static> {
         let (domain, slot) = self.place(shown.sender.0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Record {
+        JsonLine {
             domain,
             slot,
             epoch: shown.sender.1,
