@@ -15,7 +15,7 @@ use super::acceptor::{Acceptor, Us};
 use super::link::{End, Link, READ_BYTES};
 use super::table::{ACCEPTOR, LinkTable, peer_of};
 use super::tls::{self, Tls};
-use super::{Entry, Error, EventLog, names, sockets};
+use super::{Entry, Error, EventLog, names, needs, sockets};
 use crate::NodeId;
 use crate::carrier::Carrier;
 use crate::frame::{Header, Kinds};
@@ -76,6 +76,7 @@ impl TcpCarrier {
         epoll: Arc<Descriptor>,
         kinds: &'static Kinds,
     ) -> Result<TcpCarrier, Error> {
+        needs::check()?;
         let tls = Tls::load(&topology, me)?;
         let listener = match topology.nodes.get(&me).and_then(|place| place.tcp.as_deref()) {
             Some(place) => Some(listen(&topology, place, tls.is_some())?),

@@ -35,6 +35,9 @@ pub enum Error {
     /// Links need TLS, and the description names no keys.
     #[error("links at {0} need TLS: name a directory of keys (`musubi keys`), or say `insecure = true`")]
     NoKeys(SocketAddr),
+    /// A filter (seccomp) or the kernel refuses a system call.
+    #[error("this system refuses {0}: {1}")]
+    Refused(&'static str, std::io::Error),
     /// The system refuses a descriptor or a thread.
     #[error("{0}")]
     System(#[from] std::io::Error),

@@ -29,6 +29,7 @@ mod error;
 mod event_log;
 mod link;
 mod names;
+mod needs;
 mod pending;
 mod sockets;
 mod stream;

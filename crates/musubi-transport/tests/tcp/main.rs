@@ -5,6 +5,9 @@ mod hostile;
 mod liar;
 mod node;
 mod refused;
+mod refused_calls;
+#[path = "../../../musubi-linux/tests/refusing/mod.rs"]
+mod refusing;
 mod resume;
 mod scarce;
 mod spoiler;

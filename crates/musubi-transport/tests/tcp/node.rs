@@ -55,7 +55,17 @@ pub struct TestNode {
 
 impl TestNode {
     pub fn try_open(topology: &Arc<Topology>, me: NodeId, incarnation: u32) -> Result<TestNode, tcp::Error> {
-        let epoll = Arc::new(Descriptor::epoll().expect("an epoll instance"));
+        TestNode::try_open_on(Descriptor::epoll().expect("an epoll instance"), topology, me, incarnation)
+    }
+
+    /// The same with this epoll instance.
+    pub fn try_open_on(
+        epoll: Descriptor,
+        topology: &Arc<Topology>,
+        me: NodeId,
+        incarnation: u32,
+    ) -> Result<TestNode, tcp::Error> {
+        let epoll = Arc::new(epoll);
         let carrier = TcpCarrier::open(Arc::clone(topology), me, incarnation, Arc::clone(&epoll), &KINDS)?;
         Ok(TestNode { me, carrier, seen: Seen::default(), epoll })
     }
