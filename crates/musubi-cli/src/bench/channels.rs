@@ -9,8 +9,7 @@ use musubi_linux::{Options, Participant};
 use musubi_mdcom::{Bytes, Error, Mdcom, Receiver, Sender, Shared, Wait};
 
 use super::pair::{Pair, Side};
-use super::rounds::Item;
-use super::{COPY_BATCH, COPY_BYTES, copy_samples};
+use super::rounds::{COPY_BATCH, COPY_BYTES, Item, copy_samples};
 
 /// Two pairs of domains: one that polls, one that goes to sleep at once.
 const DESCRIPTION: &str = include_str!("system.toml");

@@ -1,10 +1,23 @@
 //! Samples to figures, figures to a table and to JSON.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, Table};
+use musubi_config::table::{Column, Table};
 use serde::{Deserialize, Serialize};
 
 use super::rounds::Item;
+use crate::table::NONE;
+use crate::{output, screen};
+
+const COLUMNS: &[Column] = &[
+    Column::words("figure", 0),
+    Column::words("unit", 0),
+    Column::number("n", 7),
+    Column::number("p50", 0),
+    Column::number("p99", 2),
+    Column::number("p99.9", 3),
+    Column::number("max", 4),
+    Column::number("mean", 6),
+    Column::words("against the limit", 1),
+];
 
 /// The distribution of one item's samples; without samples, `n` is 0 and nothing was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -80,33 +93,62 @@ impl Report {
         })
     }
 
-    pub fn print(&self) {
+    pub fn print(&self) -> anyhow::Result<()> {
+        output::print(&self.text(screen::width()))
+    }
+
+    fn text(&self, width: Option<usize>) -> String {
         let all: Vec<&Figure> = self.limits.iter().chain(&self.results).collect();
-        println!("{}", table(&all, |figure| self.ratio(figure).unwrap_or_default()));
+        let mut text = table(&all, |figure| self.ratio(figure).unwrap_or_default(), width);
         let calls: Vec<f64> = self.results.iter().filter(|f| f.name.starts_with("api_")).map(|f| f.p50).collect();
         let line = self.limits.iter().find(|figure| figure.name == "cacheline_oneway");
         if let (Some(line), 6) = (line, calls.len()) {
             let calls: f64 = calls.iter().sum();
-            println!("the six calls together: {calls:.1} ns, {:.2} x cacheline_oneway", calls / line.p50);
+            let ratio = calls / line.p50;
+            text.push_str(&format!("the six calls together: {calls:.1} ns, {ratio:.2} x cacheline_oneway\n"));
         }
+        text
     }
 }
 
-/// A table of figures; `against` says in words what one is against its limit.
-pub(super) fn table(figures: &[&Figure], against: impl Fn(&Figure) -> String) -> Table {
-    let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
-    table.set_header(["figure", "unit", "n", "p50", "p99", "p99.9", "max", "mean", "against the limit"]);
+/// A table of figures, for a terminal of so many characters a line; `against` says in words what one is against its limit.
+pub(super) fn table(figures: &[&Figure], against: impl Fn(&Figure) -> String, width: Option<usize>) -> String {
+    let mut table = Table::new(COLUMNS);
     for figure in figures {
         let number = |value: f64| if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.1}") };
         let numbers = [figure.p50, figure.p99, figure.p999, figure.max, figure.mean].map(number);
         let mut row = vec![figure.name.clone(), figure.unit.clone(), figure.n.to_string()];
-        row.extend(if figure.is_measured() { numbers } else { [(); 5].map(|()| "-".to_owned()) });
+        row.extend(if figure.is_measured() { numbers } else { [(); 5].map(|()| NONE.to_owned()) });
         row.push(against(figure));
         table.add_row(row);
     }
-    for column in table.column_iter_mut().skip(2).take(6) {
-        column.set_cell_alignment(CellAlignment::Right);
+    table.fitted(width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(name: &str, unit: &str, scale: f64) -> Figure {
+        let samples = (0..100_000).map(|sample| scale + f64::from(sample) * scale).collect();
+        Figure::of_samples(name.to_owned(), unit, samples)
     }
-    table
+
+    /// Names and values as long as they are in real runs.
+    #[test]
+    fn the_figures_fit_terminals_of_every_width() {
+        let report = Report::new(
+            vec![figure("cacheline_oneway", "ns", 1.5), figure("futex_oneway", "ns", 170.0)],
+            vec![
+                figure("fifo_oneway_poll_65536", "ns", 2.4),
+                figure("fifo_oneway_block_64", "ns", 180.0),
+                figure("fifo_rate_64", "msg/s", 169.0),
+                Figure::of_samples("msg_oneway_tcp_block_65536".to_owned(), "ns", Vec::new()),
+            ],
+        );
+        crate::screen::assert_fits(|width| report.text(width));
+        let narrow = report.text(Some(80));
+        assert!(narrow.contains("p50") && narrow.contains("1.60 x cacheline_oneway"), "{narrow}");
+        assert!(narrow.contains("Not shown, for want of room: n, p99, p99.9, max, mean."), "{narrow}");
+    }
 }

@@ -6,8 +6,7 @@ use musubi_linux::bare::{futex_wait, futex_wake};
 use musubi_linux::clock::now_ns;
 
 use super::pair::{Pair, Side};
-use super::rounds::Item;
-use super::{COPY_BATCH, COPY_BYTES, copy_samples};
+use super::rounds::{COPY_BATCH, COPY_BYTES, Item, copy_samples};
 
 /// Byte offsets in the bare pages: the futex words, the copy buffers with their turn words, and the area from which
 /// each round of the ping-pong takes another pair of lines.

@@ -23,7 +23,7 @@ use clap::Subcommand;
 
 use figures::Report;
 use pair::Pair;
-use rounds::Pace;
+use rounds::{Pace, ROUNDS, SAMPLES, SAMPLES_QUICK};
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
@@ -133,22 +133,8 @@ impl Part {
     }
 }
 
-/// Samples of a latency figure.
-const SAMPLES: u32 = 100_000;
-const SAMPLES_QUICK: u32 = 20_000;
-/// Rounds over which the samples of each item are spread.
-const ROUNDS: u32 = 20;
 /// Time for all MDCOM figures; on a machine that does nothing else they take a tenth of it.
 const MDCOM_BUDGET: Duration = Duration::from_secs(300);
-
-/// Bytes of one copied block, and blocks in one sample of a copy figure.
-const COPY_BYTES: usize = 64 << 10;
-const COPY_BATCH: usize = 64;
-
-/// Samples of a copy figure, each a batch.
-const fn copy_samples(latency_samples: u32) -> u32 {
-    latency_samples / 100
-}
 
 /// Runs the benchmark.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -189,7 +175,7 @@ fn measure(arguments: &Mdcom) -> anyhow::Result<()> {
     let pair = Pair::start(&["--samples", &samples.to_string(), "--only", &arguments.only])?;
     let report = go_through(&pair, samples, &arguments.only)?;
     pair.end()?;
-    report.print();
+    report.print()?;
     if let Some(path) = &arguments.json {
         let text = serde_json::to_string_pretty(&report)?;
         std::fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))?;

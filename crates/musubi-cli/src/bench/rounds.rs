@@ -15,6 +15,21 @@ use anyhow::Context;
 use super::figures::Figure;
 use super::pair::{Pair, Side};
 
+/// Samples of a latency figure.
+pub(super) const SAMPLES: u32 = 100_000;
+pub(super) const SAMPLES_QUICK: u32 = 20_000;
+/// Rounds over which the samples of each item are spread.
+pub(super) const ROUNDS: u32 = 20;
+
+/// Bytes of one copied block, and blocks in one sample of a copy figure.
+pub(super) const COPY_BYTES: usize = 64 << 10;
+pub(super) const COPY_BATCH: usize = 64;
+
+/// Samples of a copy figure, each a batch.
+pub(super) const fn copy_samples(latency_samples: u32) -> u32 {
+    latency_samples / 100
+}
+
 /// Factor by which a warm-up grows.
 const WARM_UP_GROWTH: u32 = 4;
 /// A figure stands for what it names only if at least one of so many rounds was such a one.

@@ -173,7 +173,7 @@ pub(super) fn run(json: Option<&Path>, quick: bool) -> anyhow::Result<()> {
     let results: Vec<Figure> = kinds.iter().zip(samples).map(figure).collect();
     let ratios = Item::ALL.iter().filter_map(|item| ratio(*item, &results)).collect();
     let report = WithRatios { report: Report::new(Vec::new(), results), ratios };
-    report.report.print();
+    report.report.print()?;
     for ratio in &report.ratios {
         println!("{:<20} SMP on one core / UP: {:.2}", ratio.name, ratio.smp_one_core_over_up);
     }

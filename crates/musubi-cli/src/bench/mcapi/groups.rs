@@ -9,8 +9,8 @@ use super::required::limit_of;
 use super::sockets::{self, Connection, How};
 use super::{line, urgent};
 use crate::bench::pair::Pair;
-use crate::bench::rounds::Items;
-use crate::bench::{ROUNDS, limits, only};
+use crate::bench::rounds::{Items, ROUNDS};
+use crate::bench::{limits, only};
 
 /// Sizes of messages whose latency is measured, in bytes: the paper's figure 1, to the largest message.
 const MESSAGES: [usize; 7] = [1, 8, 64, 512, 4096, 32_768, 65_536];
@@ -29,7 +29,7 @@ const LINE_ROUNDS: u32 = 5;
 
 /// Items with one setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(in crate::bench) enum Group {
+pub(crate) enum Group {
     /// Nodes that share memory.
     Memory,
     /// Nodes over TCP, on loopback.
@@ -70,7 +70,7 @@ impl Group {
 
 /// What both processes must know.
 #[derive(Clone, Debug)]
-pub(in crate::bench) struct Settings {
+pub(crate) struct Settings {
     pub group: Group,
     pub one_core: bool,
     pub samples: u32,

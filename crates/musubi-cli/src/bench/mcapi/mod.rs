@@ -27,8 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::Figure;
 use super::pair::{Pair, Side};
-use super::rounds::{self, Pace};
-use super::{SAMPLES, SAMPLES_QUICK};
+use super::rounds::{self, Pace, SAMPLES, SAMPLES_QUICK};
 pub(super) use groups::{Group, Settings};
 use line::Line;
 use required::Outcome;
@@ -105,7 +104,7 @@ pub(super) struct Run {
 /// A measurement failed, a file cannot be written; with `--check`, a required figure is missed.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let outcome = measure(arguments)?;
-    outcome.print();
+    outcome.print()?;
     if let Some(path) = &arguments.report {
         write(path, &page::page(&outcome)?)?;
     }
@@ -152,7 +151,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<Outcome> {
         }
         run.whole = index + 1 == groups.len();
         outcome = Outcome::of(run.clone());
-        outcome.print_group(settings, &names);
+        outcome.print_group(settings, &names)?;
         if let Some(path) = &arguments.json {
             write(path, &(serde_json::to_string_pretty(&outcome)? + "\n"))?;
         }

@@ -3,11 +3,13 @@
 //! How it works: medians are compared, except where a percentile is named. A requirement whose figures were not measured
 //! is said to be so, and counts as neither met nor missed.
 
+use musubi_config::table::wrapped;
 use serde::Serialize;
 
 use super::line::LINE_BYTES_PER_S;
 use super::{Figures, Run, Settings, Skipped};
 use crate::bench::figures::{self, Figure};
+use crate::{output, screen};
 
 /// Bytes a second and what a figure has: megabytes.
 const LINE_MB_PER_S: f64 = LINE_BYTES_PER_S / 1e6;
@@ -118,25 +120,23 @@ impl Outcome {
     }
 
     /// Prints a group's table, when it has been measured last: all figures of these names.
-    pub fn print_group(&self, settings: &Settings, names: &[String]) {
+    pub fn print_group(&self, settings: &Settings, names: &[String]) -> anyhow::Result<()> {
         let all: Vec<&Figure> = self.figures(settings.one_core).filter(|figure| names.contains(&figure.name)).collect();
-        if !all.is_empty() {
-            println!(
-                "{}\n{}",
-                settings.title(),
-                figures::table(&all, |figure| self.verdict(figure, settings.one_core))
-            );
+        if all.is_empty() {
+            return Ok(());
         }
+        let table = figures::table(&all, |figure| self.verdict(figure, settings.one_core), screen::width());
+        output::print(&format!("{}\n{table}", settings.title()))
     }
 
     /// Prints what is required, and what was not measured.
-    pub fn print(&self) {
-        for requirement in self.required.iter().filter(|requirement| requirement.met.is_some()) {
-            println!("{}", requirement.text());
-        }
+    pub fn print(&self) -> anyhow::Result<()> {
+        let required = self.required.iter().filter(|requirement| requirement.met.is_some());
+        let mut text: String = required.map(|requirement| requirement.text() + "\n").collect();
         for skipped in &self.skipped {
-            println!("skipped: {}: {}", skipped.name, skipped.reason);
+            text.push_str(&format!("skipped: {}: {}\n", skipped.name, skipped.reason));
         }
+        output::print(&wrapped(&text, screen::width()))
     }
 
     /// A figure against its limit, and what is required of it; requirements are for two cores.
