@@ -11,19 +11,35 @@
 //! for that itself ([`before_device`]).
 
 /// Registers of one device. `&self`: hardware does not care who writes; a driver says which words have one writer.
+///
+/// Many devices have registers of 32 bits only, so a model of one need not say more: the widths that a device does not have
+/// panic, as a driver that asks for them is wrong.
 pub trait Registers {
     /// Reads 8 bits at a byte offset.
-    fn read_u8(&self, offset: usize) -> u8;
+    fn read_u8(&self, offset: usize) -> u8 {
+        words_only(offset)
+    }
     /// Reads 16 bits at a byte offset.
-    fn read_u16(&self, offset: usize) -> u16;
+    fn read_u16(&self, offset: usize) -> u16 {
+        words_only(offset)
+    }
     /// Reads 32 bits at a byte offset.
     fn read_u32(&self, offset: usize) -> u32;
     /// Writes 8 bits at a byte offset.
-    fn write_u8(&self, offset: usize, value: u8);
+    fn write_u8(&self, offset: usize, _value: u8) {
+        words_only(offset)
+    }
     /// Writes 16 bits at a byte offset.
-    fn write_u16(&self, offset: usize, value: u16);
+    fn write_u16(&self, offset: usize, _value: u16) {
+        words_only(offset)
+    }
     /// Writes 32 bits at a byte offset.
     fn write_u32(&self, offset: usize, value: u32);
+}
+
+#[cold]
+fn words_only(offset: usize) -> ! {
+    panic!("the device has registers of 32 bits only; asked for another width at {offset:#x}")
 }
 
 impl<R: Registers> Registers for &R {
@@ -125,6 +141,25 @@ impl Registers for Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_of_words_has_no_other_width() {
+        struct Words;
+        impl Registers for Words {
+            fn read_u32(&self, offset: usize) -> u32 {
+                offset as u32
+            }
+            fn write_u32(&self, _: usize, _: u32) {}
+        }
+        assert_eq!(Words.read_u32(8), 8);
+        let narrow: [fn(); 4] = [
+            || assert_eq!(Words.read_u8(4), 0),
+            || assert_eq!(Words.read_u16(4), 0),
+            || Words.write_u8(4, 1),
+            || Words.write_u16(4, 1),
+        ];
+        assert!(narrow.iter().all(|access| std::panic::catch_unwind(access).is_err()));
+    }
 
     #[test]
     fn a_window_reads_what_it_wrote_at_each_width() {

@@ -86,18 +86,6 @@ mod tests {
         fn read_u32(&self, _: usize) -> u32 {
             panic!("nothing is read")
         }
-        fn read_u8(&self, _: usize) -> u8 {
-            panic!("words only")
-        }
-        fn read_u16(&self, _: usize) -> u16 {
-            panic!("words only")
-        }
-        fn write_u8(&self, _: usize, _: u8) {
-            panic!("words only")
-        }
-        fn write_u16(&self, _: usize, _: u16) {
-            panic!("words only")
-        }
     }
 
     impl Registers for Rdc<'_> {
@@ -112,18 +100,6 @@ mod tests {
             if *entry & LOCKED == 0 {
                 *entry = value;
             }
-        }
-        fn read_u8(&self, _: usize) -> u8 {
-            panic!("words only")
-        }
-        fn read_u16(&self, _: usize) -> u16 {
-            panic!("words only")
-        }
-        fn write_u8(&self, _: usize, _: u8) {
-            panic!("words only")
-        }
-        fn write_u16(&self, _: usize, _: u16) {
-            panic!("words only")
         }
     }
 

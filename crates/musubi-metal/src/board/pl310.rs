@@ -65,18 +65,6 @@ mod tests {
             assert!(offset == 0x104 && !self.on, "the register is written while the controller is off");
             self.auxiliary.set(value);
         }
-        fn read_u8(&self, _: usize) -> u8 {
-            panic!("words only")
-        }
-        fn read_u16(&self, _: usize) -> u16 {
-            panic!("words only")
-        }
-        fn write_u8(&self, _: usize, _: u8) {
-            panic!("words only")
-        }
-        fn write_u16(&self, _: usize, _: u16) {
-            panic!("words only")
-        }
     }
 
     #[test]

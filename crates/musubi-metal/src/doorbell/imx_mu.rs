@@ -212,7 +212,6 @@ mod tests {
                 _ => panic!("reading {offset:#x} is not defined"),
             }
         }
-
         fn write_u32(&self, offset: usize, value: u32) {
             match offset {
                 0x00..=0x0C => {
@@ -231,19 +230,6 @@ mod tests {
                 }
                 _ => panic!("writing {offset:#x} is not defined"),
             }
-        }
-
-        fn read_u8(&self, _: usize) -> u8 {
-            panic!("the unit has 32-bit registers")
-        }
-        fn read_u16(&self, _: usize) -> u16 {
-            panic!("the unit has 32-bit registers")
-        }
-        fn write_u8(&self, _: usize, _: u8) {
-            panic!("the unit has 32-bit registers")
-        }
-        fn write_u16(&self, _: usize, _: u16) {
-            panic!("the unit has 32-bit registers")
         }
     }
 

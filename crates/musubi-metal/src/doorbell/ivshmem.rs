@@ -144,18 +144,6 @@ mod tests {
                 _ => panic!("writing {offset:#x} is not defined"),
             }
         }
-        fn read_u8(&self, _: usize) -> u8 {
-            panic!("the device has 32-bit registers")
-        }
-        fn read_u16(&self, _: usize) -> u16 {
-            panic!("the device has 32-bit registers")
-        }
-        fn write_u8(&self, _: usize, _: u8) {
-            panic!("the device has 32-bit registers")
-        }
-        fn write_u16(&self, _: usize, _: u16) {
-            panic!("the device has 32-bit registers")
-        }
     }
 
     #[test]

@@ -216,14 +216,6 @@ mod tests {
         fn write_u32(&self, offset: usize, value: u32) {
             self.0[offset / 4].set(value);
         }
-        fn read_u8(&self, _: usize) -> u8 {
-            0
-        }
-        fn read_u16(&self, _: usize) -> u16 {
-            0
-        }
-        fn write_u8(&self, _: usize, _: u8) {}
-        fn write_u16(&self, _: usize, _: u16) {}
     }
 
     #[test]

@@ -151,18 +151,6 @@ mod tests {
             }
             self.settle();
         }
-        fn read_u8(&self, _: usize) -> u8 {
-            panic!("words only")
-        }
-        fn read_u16(&self, _: usize) -> u16 {
-            panic!("words only")
-        }
-        fn write_u8(&self, _: usize, _: u8) {
-            panic!("words only")
-        }
-        fn write_u16(&self, _: usize, _: u16) {
-            panic!("words only")
-        }
     }
 
     #[test]

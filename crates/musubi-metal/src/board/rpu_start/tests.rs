@@ -138,18 +138,6 @@ impl Registers for View<'_> {
     fn write_u32(&self, offset: usize, value: u32) {
         self.chip.write(self.block, offset, value);
     }
-    fn read_u8(&self, _: usize) -> u8 {
-        panic!("words only")
-    }
-    fn read_u16(&self, _: usize) -> u16 {
-        panic!("words only")
-    }
-    fn write_u8(&self, _: usize, _: u8) {
-        panic!("words only")
-    }
-    fn write_u16(&self, _: usize, _: u16) {
-        panic!("words only")
-    }
 }
 
 #[test]

@@ -41,7 +41,6 @@ impl Registers for View<'_> {
             _ => panic!("reading {offset:#x} is not defined"),
         }
     }
-
     fn write_u32(&self, offset: usize, value: u32) {
         assert_eq!(value & !AGENTS, 0, "reserved bits are written as zero");
         let mut isr = self.model.isr.borrow_mut();
@@ -57,18 +56,5 @@ impl Registers for View<'_> {
             IDR => *unmasked.entry(self.agent).or_default() &= !value,
             _ => panic!("writing {offset:#x} is not defined"),
         }
-    }
-
-    fn read_u8(&self, _: usize) -> u8 {
-        panic!("the block has 32-bit registers")
-    }
-    fn read_u16(&self, _: usize) -> u16 {
-        panic!("the block has 32-bit registers")
-    }
-    fn write_u8(&self, _: usize, _: u8) {
-        panic!("the block has 32-bit registers")
-    }
-    fn write_u16(&self, _: usize, _: u16) {
-        panic!("the block has 32-bit registers")
     }
 }

@@ -78,7 +78,6 @@ impl Registers for Model {
             _ => panic!("read {offset:#x}"),
         }
     }
-
     fn write_u32(&self, offset: usize, value: u32) {
         let now = self.access();
         let counter = &mut self.counters.borrow_mut()[offset / 4 % 3];
@@ -92,19 +91,6 @@ impl Registers for Model {
             0x60..0x6C => counter.enabled = value,
             _ => panic!("write {offset:#x}"),
         }
-    }
-
-    fn read_u8(&self, _: usize) -> u8 {
-        panic!("words only")
-    }
-    fn read_u16(&self, _: usize) -> u16 {
-        panic!("words only")
-    }
-    fn write_u8(&self, _: usize, _: u8) {
-        panic!("words only")
-    }
-    fn write_u16(&self, _: usize, _: u16) {
-        panic!("words only")
     }
 }
 
