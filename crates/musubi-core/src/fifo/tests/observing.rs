@@ -331,7 +331,7 @@ fn rubbish_in_all_words_harms_no_observer() {
         let (mut sender, _receiver) = memory.pair(&fifo);
         let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
         for _ in 0..6 {
-            if sender.allocate_block().is_ok_and(|block| sender.enqueue_block(block, 4, &NoClock).is_ok()) {
+            if sender.allocate().is_ok_and(|loan| sender.enqueue(loan, 4, &NoClock).is_ok()) {
                 memory.shown(&mut tap);
             }
             for words in [&memory.tx, &memory.rx] {
