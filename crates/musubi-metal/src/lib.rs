@@ -18,8 +18,8 @@ pub mod console;
 #[cfg(feature = "critical-section")]
 pub mod critical;
 pub mod doorbell;
-pub mod hwlock;
 pub mod interrupt;
+pub mod modelled;
 pub mod protection;
 pub mod registers;
 pub mod start_order;

@@ -19,7 +19,7 @@
 //! one thread; switch its clock on and let both processors use it ([`crate::board::imx7_sharing`]). Tested against a model only:
 //! QEMU does not model the unit.
 
-use super::DoorbellDevice;
+use crate::doorbell::DoorbellDevice;
 use crate::registers::{Registers, before_device};
 
 const TR: usize = 0x00;

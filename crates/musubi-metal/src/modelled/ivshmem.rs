@@ -9,7 +9,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::DoorbellDevice;
+use crate::doorbell::DoorbellDevice;
 use crate::registers::{Registers, before_device};
 
 const MASK: usize = 0x0;

@@ -6,7 +6,7 @@
 //!
 //! What it does not do: tell ringers apart; there is one bit a hart.
 
-use super::DoorbellDevice;
+use crate::doorbell::DoorbellDevice;
 use crate::registers::before_device;
 
 /// The firmware and the registers of this hart, as the bell needs them.

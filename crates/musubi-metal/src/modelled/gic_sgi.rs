@@ -5,11 +5,11 @@
 //! acknowledges, and the handler passes what it took to [`GicSgi::note`].
 //!
 //! What it does not do: poll. The number of a pending software interrupt can be seen only by acknowledging it, together
-//! with every other interrupt; a core without interrupts uses [`super::gic_spi`].
+//! with every other interrupt; a core without interrupts uses [`crate::doorbell::gic_spi`].
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::DoorbellDevice;
+use crate::doorbell::DoorbellDevice;
 use crate::interrupt::gic::{CORES_MAX, Gic, SGIS, Taken};
 use crate::registers::{Registers, before_device};
 
