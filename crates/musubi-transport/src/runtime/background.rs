@@ -15,7 +15,8 @@ use musubi_linux::futex::{self, Watch};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Block;
-use super::shared::{Driver, Shared, State, TICK, silence, timespec, wake_all};
+use super::kernel_events::{silence, timespec};
+use super::shared::{Driver, Shared, State, TICK, wake_all};
 use crate::LinkError;
 use crate::protocol::Protocol;
 

@@ -28,7 +28,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use musubi_linux::descriptor::Descriptor;
 use rustix::event::epoll;
 
-use super::shared::{Driver, State, ring, silence};
+use super::kernel_events::{ring, silence};
+use super::shared::{Driver, State};
 use super::{Block, Node};
 use crate::LinkError;
 use crate::protocol::Protocol;

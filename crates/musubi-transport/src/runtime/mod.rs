@@ -24,6 +24,8 @@ mod exit;
 mod face;
 mod future;
 mod hub;
+mod kernel_events;
+mod rounds;
 mod shared;
 mod wait;
 

@@ -10,15 +10,15 @@ use std::task::Waker;
 use std::thread::{JoinHandle, ThreadId};
 
 use musubi_linux::descriptor::Descriptor;
-use musubi_linux::epoll::NO_EVENT;
 use musubi_linux::forks::Run;
-use musubi_linux::{Deadline, futex};
+use musubi_linux::futex;
 use rustix::event::epoll;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
 use super::Options;
 use super::events::EventLoop;
-use super::hub::{Block, Hub, REPORTS_MAX, Wiring};
+use super::hub::{Block, Hub, Wiring};
+use super::kernel_events::{TOKEN_ALARM, TOKEN_WAKE, ring};
 use crate::protocol::Protocol;
 use crate::wakers::Wakers;
 use crate::{LinkError, Priority};
@@ -30,11 +30,6 @@ pub(super) type Ready<'r, P> = &'r mut dyn FnMut(&mut P, &mut Hub) -> bool;
 pub(super) const TICK: u32 = 1 << 31;
 /// Pauses for which a thread that gave the lock up leaves it to those who want it, before it queues for it itself.
 const WAY_LOOKS: u32 = 2_000;
-/// Tokens of the runtime's own descriptors.
-const TOKEN_WAKE: u64 = 0;
-const TOKEN_ALARM: u64 = 1;
-/// Descriptors that one look asks for.
-pub(super) const EVENTS_MAX: usize = 32;
 
 /// Who sleeps on, or spins over, the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +56,7 @@ pub(super) struct State<P: Protocol<Block = Block>> {
     /// Until when the driver sleeps at most.
     pub sleep_until_ns: u64,
     /// What the alarm is set to; `u64::MAX` if it is not.
-    alarm_ns: u64,
+    pub alarm_ns: u64,
     /// The background thread sleeps until it is rung, because a caller has the links.
     pub background_parked: bool,
     /// Calls that came in, so that the background thread sees whether any did.
@@ -73,7 +68,7 @@ pub(super) struct State<P: Protocol<Block = Block>> {
     /// Threads that wait without being the leader.
     pub followers: u32,
     /// What the call that has the lock has taken in.
-    taken: Taken,
+    pub taken: Taken,
     pub wakers: Wakers<P::Request>,
     /// [`Protocol::changes`] when the waiting were last told.
     told: u64,
@@ -88,9 +83,9 @@ pub(super) struct Shared<P: Protocol<Block = Block>> {
     /// Rouses the background thread from a tick.
     pub bell: AtomicU32,
     /// Rouses a caller from the kernel; registered under token 0.
-    wake: Descriptor,
+    pub wake: Descriptor,
     /// Ends a sleep when something is due; registered under token 1.
-    alarm: Descriptor,
+    pub alarm: Descriptor,
     /// Rouses the background thread from the kernel.
     pub kick: Descriptor,
     pub event_loop: EventLoop,
@@ -323,120 +318,6 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         state.wakers.due(&state.engine)
     }
 
-    /// The first round of a wait.
-    pub fn first_round(&self, state: &mut State<P>, deadline: Deadline, ready: Ready<P>) -> bool {
-        let sleeps_at_once = self.options.spin_ns == 0 && deadline != Deadline::Poll;
-        state.hub.before_look(sleeps_at_once);
-        let before = state.engine.changes();
-        let found = self.round(state, ready);
-        state.hub.note_look(found || state.engine.changes() != before);
-        found
-    }
-
-    /// A look for the good of others, by a thread that has what it wants.
-    #[cold]
-    pub fn glance(&self, state: &mut State<P>) {
-        state.hub.now_ns();
-        let mut seen = state.engine.changes();
-        let _ = self.look(state, &mut seen, &mut |_, _| false);
-    }
-
-    /// A look at the links with everything that belongs to one, then tries `ready` if something changed.
-    pub fn round(&self, state: &mut State<P>, ready: Ready<P>) -> bool {
-        let mut seen = state.engine.changes();
-        if self.look(state, &mut seen, ready) {
-            return true;
-        }
-        state.tick_engine();
-        state.engine.changes() != seen && state.attempt(ready)
-    }
-
-    /// Takes in what the links have, at most [`REPORTS_MAX`] reports, and tries `ready` as soon as the engine's changes
-    /// are not those `seen` at the last try.
-    #[inline(always)]
-    pub fn look(&self, state: &mut State<P>, seen: &mut u64, ready: Ready<P>) -> bool {
-        if self.wanted.load(Ordering::Relaxed) & TICK != 0 {
-            self.serve(state);
-        }
-        state.hub.poll();
-        for _ in 0..REPORTS_MAX {
-            let came = state.hub.take_in_one(&mut state.engine);
-            if state.engine.changes() != *seen {
-                state.taken.note(came.unwrap_or(Priority::MOST_URGENT));
-                let found = state.attempt(ready);
-                *seen = state.engine.changes();
-                if found {
-                    return true;
-                }
-            }
-            if came.is_none() {
-                break;
-            }
-        }
-        false
-    }
-
-    /// The background thread's round, done by whoever has the lock: descriptors that are ready, what is due, reports.
-    /// Not while somebody sleeps on the links: what makes descriptors ready wakes that one, who must find it there. If we
-    /// silenced a ring before it has run, it would sleep on, and the alarm that we took would not be set again.
-    #[cold]
-    pub fn serve(&self, state: &mut State<P>) {
-        self.wanted.fetch_and(!TICK, Ordering::Relaxed);
-        if state.asleep {
-            return;
-        }
-        let events = self.await_events(Some(0));
-        state.hub.now_ns();
-        self.hand_events(state, &events);
-        state.hub.tick();
-        state.hub.poll();
-        state.hub.take_in(&mut state.engine);
-        state.tick_engine();
-        state.hub.flush_all();
-    }
-
-    /// Sees to it that a sleep on the descriptors ends at this instant at the latest. The alarm may ring earlier: what is
-    /// due moves on with every frame, and leaving the alarm where it was costs nothing, where a time-out of each sleep
-    /// would set a timer of the kernel each time.
-    pub fn set_alarm(&self, state: &mut State<P>, due_ns: u64) {
-        if state.alarm_ns <= due_ns {
-            return;
-        }
-        let once = Itimerspec { it_interval: timespec(0), it_value: timespec(due_ns.max(1)) };
-        // Fails for no time that a timespec can say.
-        let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::ABSTIME, &once);
-        state.alarm_ns = due_ns;
-    }
-
-    /// Tokens of the descriptors that are ready; without the lock unless `timeout_ns` is 0.
-    pub fn await_events(&self, timeout_ns: Option<u64>) -> Events {
-        let mut events = Events::default();
-        let mut space = [NO_EVENT; EVENTS_MAX];
-        let count = musubi_linux::epoll::wait(&self.wiring.epoll, &mut space, timeout_ns);
-        for event in &space[..count] {
-            let data = event.data;
-            events.tokens[events.count] = data.u64();
-            events.count += 1;
-        }
-        events
-    }
-
-    /// Acts on descriptors that are ready. What is to rouse a thread that sleeps on them is left for that thread: silenced by
-    /// another it would never come back.
-    pub fn hand_events(&self, state: &mut State<P>, events: &Events) {
-        for token in &events.tokens[..events.count] {
-            match *token {
-                TOKEN_WAKE | TOKEN_ALARM if state.asleep => {}
-                TOKEN_WAKE => silence(&self.wake),
-                TOKEN_ALARM => {
-                    silence(&self.alarm);
-                    state.alarm_ns = u64::MAX;
-                }
-                token => state.hub.ready(token),
-            }
-        }
-    }
-
     /// Rouses the background thread from a tick or from being parked.
     pub fn ring_background(&self) {
         self.bell.fetch_add(1, Ordering::Release);
@@ -529,7 +410,7 @@ impl<P: Protocol<Block = Block>> State<P> {
 
 /// Classes of the frames of data that a call has taken in.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+pub(super) struct Taken {
     last: Priority,
     most_urgent: Priority,
 }
@@ -539,7 +420,7 @@ impl Taken {
 
     /// Control is nobody's news of its own.
     #[inline]
-    fn note(&mut self, class: Priority) {
+    pub fn note(&mut self, class: Priority) {
         if class != Priority::MOST_URGENT {
             *self = Taken { last: class, most_urgent: self.most_urgent.min(class) };
         }
@@ -551,33 +432,11 @@ impl Taken {
     }
 }
 
-/// Tokens of descriptors that are ready.
-#[derive(Debug, Default)]
-pub(super) struct Events {
-    tokens: [u64; EVENTS_MAX],
-    count: usize,
-}
-
-/// Makes an event descriptor readable.
-pub(super) fn ring(event: &Descriptor) {
-    let _ = rustix::io::write(event, &1u64.to_ne_bytes());
-}
-
-/// Makes it unreadable.
-pub(super) fn silence(event: &Descriptor) {
-    let _ = rustix::io::read(event, &mut [0; 8]);
-}
-
 #[inline]
 pub(super) fn wake_all(wakers: Vec<Waker>) {
     if !wakers.is_empty() {
         wakers.into_iter().for_each(Waker::wake);
     }
-}
-
-/// A span of time for a system call.
-pub(super) fn timespec(ns: u64) -> rustix::time::Timespec {
-    rustix::time::Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use musubi_linux::descriptor::Descriptor;
 use rustix::event::epoll;
 
 use super::hub::{TOKEN_NETWORK, Wiring};
-use super::shared::{ring, silence};
+use super::kernel_events::{ring, silence};
 use crate::carrier::Carrier;
 use crate::frame::Header;
 use crate::links::{Loss, NoBlock, Payload, Report, Sent, Short};
