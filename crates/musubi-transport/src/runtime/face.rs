@@ -2,7 +2,7 @@
 
 use std::task::Waker;
 
-use super::{Block, Deadline, Hub, Node};
+use super::{Block, Deadline, Hub, Node, intake};
 use crate::links::Payload;
 use crate::protocol::Protocol;
 use crate::running::{Running, Ways};
@@ -16,7 +16,7 @@ impl Ways for Hub {
 
     #[inline]
     fn take_in<P: Protocol<Block = Block>>(&mut self, engine: &mut P) {
-        Hub::take_in(self, engine);
+        intake::all(engine, self);
     }
 
     #[inline]

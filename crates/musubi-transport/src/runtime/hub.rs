@@ -16,10 +16,10 @@ use crate::frame::{Header, Kinds};
 use crate::links::{Links, NoBlock, Payload, Report, Sent, SharedBytes};
 use crate::picture::{DoorPicture, LinkPicture, LogPicture};
 use crate::protocol::Protocol;
-use crate::shm::{Arrival, ShmCarrier};
+use crate::shm::ShmCarrier;
 use crate::tcp::TcpCarrier;
 use crate::topology::{Topology, Way};
-use crate::{LinkError, NodeId, Priority, notices};
+use crate::{LinkError, NodeId, notices};
 
 pub use crate::shm::Block;
 
@@ -36,9 +36,6 @@ const LOOKS_IN_VAIN: u32 = 16;
 const SENT_UNSEEN_BYTES: usize = 256 * 1024;
 /// Bytes that are shared count for one in so many of those: they free no memory that the next frames would find.
 const SHARED_COUNTS_PART: usize = 4;
-
-/// Most reports that are taken in at a time, before a thread looks at its own condition again.
-pub(super) const REPORTS_MAX: u32 = 256;
 
 /// What a carrier is made with.
 #[derive(Debug)]
@@ -92,7 +89,7 @@ type Network = Box<dyn Carrier<Block = NoBlock>>;
 pub struct Hub {
     topology: Arc<Topology>,
     me: NodeId,
-    memory: Option<ShmCarrier>,
+    pub(super) memory: Option<ShmCarrier>,
     network: Option<Network>,
     /// All peers are reached by the network, wherever the system says that they are.
     network_only: bool,
@@ -248,83 +245,19 @@ impl Hub {
         self.network.is_some()
     }
 
-    /// Gives the engine one report, of memory first, which is the quicker one, and says its frame's class, that of
-    /// control if it is none; `None` if there is no report.
-    #[inline(always)]
-    pub(super) fn take_in_one<P: Protocol<Block = Block>>(&mut self, engine: &mut P) -> Option<Priority> {
-        let Some(memory) = &mut self.memory else { return self.take_in_other(engine) };
-        match memory.next_place() {
-            Some(place) => self.take_in_from(place, engine),
-            None if self.network.is_none() && !memory.has_rest() => None,
-            None => self.take_in_other(engine),
-        }
-    }
-
-    /// Gives the engine what else there is to report, where [`ShmCarrier::next_place`] has found none.
-    #[inline(never)]
-    fn take_in_other<P: Protocol<Block = Block>>(&mut self, engine: &mut P) -> Option<Priority> {
-        let of_memory = self.memory.as_mut().and_then(ShmCarrier::next_of_rest);
-        let report = match of_memory {
-            Some(report) => report,
-            None => self.network.as_mut()?.next_report(self.now_ns).map(without_blocks)?,
-        };
-        let now_ns = self.time_of::<P>(&report);
-        let class = if let Report::Frame { header, .. } = &report { header.class } else { Priority::MOST_URGENT };
-        engine.report(now_ns, report, self);
-        Some(class)
-    }
-
-    /// Gives the engine the next frame of a link in shared memory. A report is large, and costs more to hand on than a
-    /// scalar to take in.
-    #[inline(never)]
-    fn take_in_from<P: Protocol<Block = Block>>(&mut self, place: u16, engine: &mut P) -> Option<Priority> {
-        let memory = self.memory.as_mut()?;
-        let Some((node, header, word)) = memory.brief_from(place) else { return self.take_in_arrival(place, engine) };
-        let now_ns = self.time_of_frame::<P>(&header);
-        engine.word(now_ns, node, &header, word, self);
-        Some(header.class)
-    }
-
-    /// Gives the engine the next frame of a link, whose payload is longer; or what is to be reported instead.
-    #[inline(never)]
-    fn take_in_arrival<P: Protocol<Block = Block>>(&mut self, place: u16, engine: &mut P) -> Option<Priority> {
-        let memory = self.memory.as_mut()?;
-        // If the link has just ended there is a report of that, and its successor's frames come behind it.
-        let arrival = if memory.holds_reports() { None } else { memory.arrival_from(place) };
-        let Some(Arrival { node, header, placed, .. }) = arrival else { return self.take_in_other(engine) };
-        if let Some(payload) = memory.payload_of(place, placed) {
-            self.hand_in(node, header, payload, engine);
-        }
-        Some(header.class)
-    }
-
-    /// Gives the engine a frame.
-    #[inline(never)]
-    fn hand_in<P: Protocol<Block = Block>>(
-        &mut self,
-        peer: NodeId,
-        header: Header,
-        payload: Payload<Block>,
-        engine: &mut P,
-    ) {
-        let now_ns = self.time_of_frame::<P>(&header);
-        engine.frame(now_ns, peer, &header, payload, self);
-    }
-
-    /// Gives the engine what has arrived, at most `REPORTS_MAX` reports: before taking the most urgent message, say, as
-    /// a more urgent one may lie right behind the first.
+    /// The next report that is no frame of shared memory's lanes: of memory what is not asked for by place, then of the
+    /// network.
     #[inline]
-    pub fn take_in<P: Protocol<Block = Block>>(&mut self, engine: &mut P) {
-        for _ in 0..REPORTS_MAX {
-            if self.take_in_one(engine).is_none() {
-                return;
-            }
+    pub(super) fn next_of_rest(&mut self) -> Option<Report<Block>> {
+        match self.memory.as_mut().and_then(ShmCarrier::next_of_rest) {
+            Some(report) => Some(report),
+            None => self.network.as_mut()?.next_report(self.now_ns).map(without_blocks),
         }
     }
 
     /// When what is reported came: what is a matter of time gets a fresh reading, everything else the last one.
     #[inline]
-    fn time_of<P: Protocol<Block = Block>>(&mut self, report: &Report<Block>) -> u64 {
+    pub(super) fn time_of<P: Protocol<Block = Block>>(&mut self, report: &Report<Block>) -> u64 {
         match report {
             Report::Frame { header, .. } => self.time_of_frame::<P>(header),
             Report::Acknowledged { .. } | Report::Room { .. } => self.now_ns,
@@ -333,7 +266,7 @@ impl Hub {
     }
 
     #[inline]
-    fn time_of_frame<P: Protocol>(&mut self, header: &Header) -> u64 {
+    pub(super) fn time_of_frame<P: Protocol>(&mut self, header: &Header) -> u64 {
         if P::is_timed(header) { self.now_ns() } else { self.now_ns }
     }
 

@@ -24,6 +24,7 @@ mod exit;
 mod face;
 mod future;
 mod hub;
+mod intake;
 mod kernel_events;
 mod rounds;
 mod shared;

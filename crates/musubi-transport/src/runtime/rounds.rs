@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 
 use musubi_linux::Deadline;
 
-use super::hub::{Block, REPORTS_MAX};
+use super::hub::Block;
+use super::intake::{self, REPORTS_MAX};
 use super::shared::{Ready, Shared, State, TICK};
 use crate::Priority;
 use crate::protocol::Protocol;
@@ -51,7 +52,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         }
         state.hub.poll();
         for _ in 0..REPORTS_MAX {
-            let came = state.hub.take_in_one(&mut state.engine);
+            let came = intake::one(&mut state.engine, &mut state.hub);
             if state.engine.changes() != *seen {
                 state.taken.note(came.unwrap_or(Priority::MOST_URGENT));
                 let found = state.attempt(ready);
@@ -81,7 +82,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         self.hand_events(state, &events);
         state.hub.tick();
         state.hub.poll();
-        state.hub.take_in(&mut state.engine);
+        intake::all(&mut state.engine, &mut state.hub);
         state.tick_engine();
         state.hub.flush_all();
     }

@@ -1,0 +1,73 @@
+//! What has come, to the protocol.
+//!
+//! What you may rely on: the most urgent reports of shared memory come first, then the rest of it, then the network's. Nothing
+//! here waits, and links never call a protocol: whoever has both passes on from the one to the other.
+//!
+//! How it works: a report is large, and costs more to hand on than a scalar to take in; so a frame of a lane is looked at
+//! where it lies, and handed on in the shortest form that it has.
+
+use super::hub::{Block, Hub};
+use crate::Priority;
+use crate::carrier::Carrier;
+use crate::links::Report;
+use crate::protocol::Protocol;
+use crate::shm::Arrival;
+
+/// Most reports that are taken in at a time, before a thread looks at its own condition again.
+pub(super) const REPORTS_MAX: u32 = 256;
+
+/// Gives the protocol what has arrived, at most [`REPORTS_MAX`] reports: before taking the most urgent message, say, as a
+/// more urgent one may lie right behind the first.
+#[inline]
+pub(super) fn all<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub) {
+    for _ in 0..REPORTS_MAX {
+        if one(engine, links).is_none() {
+            return;
+        }
+    }
+}
+
+/// Gives the protocol one report and says its frame's class, that of control if it is none; `None` if there is no report.
+#[inline(always)]
+pub(super) fn one<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub) -> Option<Priority> {
+    let Some(memory) = &mut links.memory else { return rest(engine, links) };
+    match memory.next_place() {
+        Some(place) => brief(engine, links, place),
+        None if !memory.has_rest() && !links.polls_the_kernel() => None,
+        None => rest(engine, links),
+    }
+}
+
+/// What is no frame of a lane.
+#[inline(never)]
+fn rest<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub) -> Option<Priority> {
+    let report = links.next_of_rest()?;
+    let now_ns = links.time_of::<P>(&report);
+    let class = if let Report::Frame { header, .. } = &report { header.class } else { Priority::MOST_URGENT };
+    engine.report(now_ns, report, links);
+    Some(class)
+}
+
+/// The next frame of a lane, if its payload is a word at most.
+#[inline(never)]
+fn brief<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub, place: u16) -> Option<Priority> {
+    let memory = links.memory.as_mut()?;
+    let Some((node, header, word)) = memory.brief_from(place) else { return arrival(engine, links, place) };
+    let now_ns = links.time_of_frame::<P>(&header);
+    engine.word(now_ns, node, &header, word, links);
+    Some(header.class)
+}
+
+/// The next frame of a lane, whose payload is longer; or what is to be reported instead.
+#[inline(never)]
+fn arrival<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub, place: u16) -> Option<Priority> {
+    let memory = links.memory.as_mut()?;
+    // If the link has just ended there is a report of that, and its successor's frames come behind it.
+    let arrival = if memory.holds_reports() { None } else { memory.arrival_from(place) };
+    let Some(Arrival { node, header, placed, .. }) = arrival else { return rest(engine, links) };
+    if let Some(payload) = memory.payload_of(place, placed) {
+        let now_ns = links.time_of_frame::<P>(&header);
+        engine.frame(now_ns, node, &header, payload, links);
+    }
+    Some(header.class)
+}
