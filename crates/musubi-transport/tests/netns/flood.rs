@@ -30,6 +30,8 @@ const NEWCOMER: u32 = 2;
 const CONNECT: Duration = Duration::from_secs(2);
 /// How long a connection of the flood lasts at least: so there are up to 5,000 new ones a second.
 const LIFE: Duration = Duration::from_millis(300);
+/// Another life by hand, in milliseconds: with 0 the flood has no pause.
+const LIFE_MS: &str = "MUSUBI_TEST_CROWD_LIFE_MS";
 /// Threads of the flood.
 const THREADS: usize = 100;
 
@@ -49,11 +51,12 @@ fn crowd() {
 /// A part of the crowd: each waits for its own connects only, so that many are under way at a time.
 fn push(kind: &str, target: SocketAddr) {
     let begin = Instant::now();
+    let life = std::env::var(LIFE_MS).map_or(LIFE, |ms| Duration::from_millis(ms.parse().unwrap()));
     let mut crowd: Vec<Option<(TcpStream, Instant)>> = (0..CONNECTIONS / THREADS).map(|_| None).collect();
     while begin.elapsed() < 2 * TRIES * node::PATIENCE {
         for (number, place) in crowd.iter_mut().enumerate() {
             if let Some((stream, since)) = place
-                && (since.elapsed() < LIFE || goes_on(kind, number, stream))
+                && (since.elapsed() < life || goes_on(kind, number, stream))
             {
                 continue;
             }
@@ -61,7 +64,7 @@ fn push(kind: &str, target: SocketAddr) {
             *place =
                 stream.filter(|stream| stream.set_nonblocking(true).is_ok()).map(|stream| (stream, Instant::now()));
         }
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(life.min(Duration::from_millis(10)));
     }
 }
 

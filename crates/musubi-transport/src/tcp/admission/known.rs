@@ -7,6 +7,7 @@
 //! How it works: a host of the description keeps the addresses that it had when it was last found, also while the resolver
 //! finds none.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -20,7 +21,8 @@ pub(super) const PROVEN_MAX: usize = 64;
 pub(in crate::tcp) struct Known {
     /// By hosts as the description writes them.
     hosts: BTreeMap<String, BTreeSet<IpAddr>>,
-    named: BTreeSet<IpAddr>,
+    /// Of how many hosts each address is.
+    named: BTreeMap<IpAddr, usize>,
     proven: Recent<IpAddr>,
 }
 
@@ -31,8 +33,17 @@ impl Known {
         if addresses.is_empty() || self.hosts.get(host) == Some(&addresses) {
             return;
         }
-        self.hosts.insert(host.to_owned(), addresses);
-        self.named = self.hosts.values().flatten().copied().collect();
+        for address in &addresses {
+            *self.named.entry(*address).or_default() += 1;
+        }
+        for address in self.hosts.insert(host.to_owned(), addresses).into_iter().flatten() {
+            if let Entry::Occupied(mut hosts) = self.named.entry(address) {
+                *hosts.get_mut() -= 1;
+                if *hosts.get() == 0 {
+                    hosts.remove();
+                }
+            }
+        }
     }
 
     /// Somebody there has shown a certificate of this system.
@@ -46,7 +57,7 @@ impl Known {
     /// Whether it is one of them.
     pub fn has(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        self.named.contains(&address) || self.proven.contains(&address)
+        self.named.contains_key(&address) || self.proven.contains(&address)
     }
 }
 
