@@ -37,7 +37,7 @@ impl Copied {
         }
         for path in files_below(&copied.root)? {
             if !context.root.join(path.strip_prefix(&copied.root)?).is_file() {
-                fs::remove_file(&path).with_context(|| path.display().to_string())?;
+                remove(&path)?;
             }
         }
         Ok(copied)
@@ -104,6 +104,17 @@ fn copy_if_different(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Removes a file, and the folders that it leaves empty: an empty one may look like a package.
+fn remove(file: &Path) -> Result<()> {
+    fs::remove_file(file).with_context(|| file.display().to_string())?;
+    for folder in file.ancestors().skip(1) {
+        if fs::remove_dir(folder).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
 fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -120,6 +131,18 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::super::list::tests::mutant;
     use super::*;
+
+    #[test]
+    fn what_is_removed_leaves_no_empty_folder() {
+        let root = std::env::temp_dir().join(format!("musubi-xtask-tree-{}", std::process::id()));
+        let [kept, gone] = ["kept.rs", "crates/gone/src/lib.rs"].map(|path| root.join(path));
+        fs::create_dir_all(gone.parent().unwrap()).unwrap();
+        [&kept, &gone].iter().for_each(|path| fs::write(path, "").unwrap());
+        remove(&gone).unwrap();
+        assert_eq!(files_below(&root).unwrap(), [kept]);
+        assert!(!root.join("crates").exists());
+        fs::remove_dir_all(root).unwrap();
+    }
 
     #[test]
     fn the_named_characters_are_replaced() {
