@@ -35,7 +35,8 @@ fn constants() -> BTreeMap<&'static str, BTreeMap<String, u32>> {
         (
             "tx",
             words!(layout::tx: LINK_PARTICIPANT LINK_EPOCH START WAITING OPEN EVENTS BELL SKIP SENT SENT_HIGH BYTES
-                BYTES_HIGH RAISED SUPPRESSED THROTTLED EXHAUSTED ABANDONED DROPPED REFUSED HIGH_WATER HELD TAIL WORDS),
+                BYTES_HIGH RAISED SUPPRESSED THROTTLED EXHAUSTED ABANDONED DROPPED REFUSED HIGH_WATER HELD TAIL REAPED
+                WORDS),
         ),
         ("slot", words!(layout::slot: TURN LEN BLOCK STAMP PAYLOAD)),
         (
