@@ -12,6 +12,9 @@ use anyhow::{Context as _, Result};
 use super::list::{Mutant, Place};
 use crate::runner::Context;
 
+/// Seconds after which a test of cores that wait for each other has hung, in words; below the least time of a trial.
+const HANG_S: &str = "40";
+
 /// The copy.
 pub struct Copied {
     root: PathBuf,
@@ -48,6 +51,8 @@ impl Copied {
         let mut cargo = context.cargo();
         cargo.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.build).env("CARGO_INCREMENTAL", "1");
         cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("RUSTFLAGS", "--cap-lints=warn");
+        // Tests whose deadline is made for Miri fail as soon as they hang here.
+        cargo.env("MUSUBI_HANG_S", HANG_S);
         cargo
     }
 

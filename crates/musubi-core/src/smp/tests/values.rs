@@ -5,6 +5,7 @@ use std::vec::Vec;
 
 use crate::smp::call::causes::{Inbox, PROGRAM_CAUSES, Raised};
 use crate::smp::call::flush::Requests;
+use crate::smp::queue::{Context, Queue, Task};
 use crate::smp::{Causes, Cores};
 
 const NAMED: [(Causes, &str); 7] = [
@@ -113,4 +114,26 @@ fn a_core_that_starts_owes_no_flush() {
     let later = requests.ask();
     assert_ne!(asked, later);
     assert!(!requests.is_answered(later));
+}
+
+fn task(argument: usize) -> Task {
+    Task { function: |_| (), argument, context: Context::Anywhere, posted_ns: 0 }
+}
+
+#[test]
+fn a_sweep_serves_each_place_once_whatever_is_noted_meanwhile() {
+    let queue = Queue::<2>::new();
+    assert!(queue.post(0, 0, task(7)) && queue.post(1, 1, task(8)) && !queue.post(1, 1, task(9)));
+    assert!(!queue.is_quiet(Context::Anywhere) && queue.is_quiet(Context::Interrupt));
+    let mut served = Vec::new();
+    queue.sweep(Context::Anywhere, |caller, slot| {
+        served.push((caller, slot));
+        assert!(served.len() < 10, "a sweep ends");
+        assert!(queue.accept(Context::Anywhere, caller, slot).is_some());
+        queue.complete(caller, slot);
+        // Its caller is quick.
+        assert!(queue.post(caller, slot, task(0)));
+    });
+    assert_eq!(served, [(0, 0), (1, 1)]);
+    assert!(!queue.is_quiet(Context::Anywhere), "what came meanwhile is for the next sweep");
 }

@@ -256,3 +256,15 @@ fn the_kernel_lock_is_entered_again() {
     assert_eq!(total.into_inner().unwrap(), 400);
     assert_eq!(KERNEL.holder(), None);
 }
+
+#[test]
+fn a_long_queue_counts_as_three_or_more() {
+    program!(Queued, (), ());
+    type Lock = Ticket<Threads<Queued>, Statistics>;
+    let lock = Lock::watched(Statistics::new());
+    for ahead in [0, 1, 2, 3, 4, 31, u32::MAX] {
+        crate::smp::watch::Watch::takes::<Threads<Queued>>(lock.watch(), 0, ahead);
+    }
+    // The snapshot's own use is one without a queue.
+    assert_eq!(lock.snapshot().by_queue_length, [2, 1, 1, 4]);
+}
