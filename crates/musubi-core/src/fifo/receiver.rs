@@ -454,7 +454,8 @@ impl<'m, S: AsMut<[u32]> + AsRef<[u32]>, C: Coherence> Receiver<'m, S, C> {
         }
         let slot = self.tx.all().part(self.shape.slot(self.head.index), slot::PAYLOAD);
         if C::MANAGES_CACHES {
-            self.coherence.acquire(slot.bytes_at(0, slot::PAYLOAD * 4), slot::PAYLOAD * 4);
+            let bytes = slot.len() * 4;
+            self.coherence.acquire(slot.bytes_at(0, bytes), bytes);
         }
         let (bytes, mark, stamp) = (slot.get(slot::LEN), slot.get(slot::BLOCK), slot.get(slot::STAMP));
         self.pass_head();

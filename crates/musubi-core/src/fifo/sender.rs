@@ -362,7 +362,8 @@ where
         self.own.fixed().set(tx::TAIL, self.tail.position);
         slot.publish(slot::TURN, turn, Site::PublishTurn);
         if C::MANAGES_CACHES {
-            self.coherence.publish(slot.bytes_at(0, slot::PAYLOAD * 4), slot::PAYLOAD * 4);
+            let bytes = slot.len() * 4;
+            self.coherence.publish(slot.bytes_at(0, bytes), bytes);
         }
         self.unflagged = Some((first, turn));
         self.last_bytes = bytes;
