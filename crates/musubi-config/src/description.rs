@@ -20,6 +20,8 @@ pub struct Description {
     pub(crate) smems: Vec<SmemEntry>,
     pub(crate) liveness: Liveness,
     pub(crate) address_map: Option<AddressMap>,
+    /// Of the devicetree only; both sides need not agree on it.
+    pub(crate) cells: u32,
     pub(crate) hash: u64,
     pub(crate) topology: Topology,
 }

@@ -59,7 +59,8 @@ const FILE_KEYS: &[Key] = &[
     optional("network"),
     optional("node"),
 ];
-const SYSTEM_KEYS: &[Key] = &[required("name", "name = \"press\""), optional("base"), optional("size")];
+const SYSTEM_KEYS: &[Key] =
+    &[required("name", "name = \"press\""), optional("base"), optional("size"), optional("cells")];
 const LIVENESS_KEYS: &[Key] = &[optional("heartbeat"), optional("stalled")];
 const DOMAIN_KEYS: &[Key] = &[
     required("name", "name = \"control\""),
@@ -116,6 +117,7 @@ const LOCKS: &[(&str, LockKind)] = &[("bakery", LockKind::Bakery)];
 pub(crate) struct SystemDraft {
     pub(crate) name: Option<Located<String>>,
     pub(crate) address_map: Option<Located<AddressMap>>,
+    pub(crate) cells: Option<Located<u64>>,
 }
 
 /// A domain as far as it could be read.
@@ -192,9 +194,14 @@ pub(crate) fn read(table: &DeTable<'_>, findings: &mut Findings) -> Option<Descr
 
 fn system(file: &Reader<'_>, findings: &mut Findings) -> SystemDraft {
     let Some(reader) = file.table("system", "[system]", SYSTEM_KEYS, "[system]", findings) else {
-        return SystemDraft { name: None, address_map: None };
+        return SystemDraft { name: None, address_map: None, cells: None };
     };
-    SystemDraft { name: reader.text("name", findings), address_map: address_map(&reader, findings) }
+    let (name, address_map) = (reader.text("name", findings), address_map(&reader, findings));
+    let cells = reader.integer("cells", 1..=2, findings);
+    if let (Some(map), Some(cells)) = (&address_map, &cells) {
+        rules::check_cells(map, cells, findings);
+    }
+    SystemDraft { name, address_map, cells }
 }
 
 fn address_map(reader: &Reader<'_>, findings: &mut Findings) -> Option<Located<AddressMap>> {

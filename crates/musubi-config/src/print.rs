@@ -22,6 +22,7 @@ pub fn print(description: &Description) -> String {
         line(&mut out, &format!("base = {:#x}", map.base));
         text(&mut out, "size", &SIZE.write(map.bytes));
     }
+    line(&mut out, &format!("cells = {}", description.cells));
     line(&mut out, "\n[liveness]");
     text(&mut out, "heartbeat", &TIME.write(description.liveness.heartbeat_ns));
     text(&mut out, "stalled", &TIME.write(description.liveness.stalled_ns));

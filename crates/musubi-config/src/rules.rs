@@ -22,6 +22,11 @@ use crate::reader::{Located, quoted, suggestion};
 use crate::report::{Findings, Scope, Span};
 use crate::{MemoryMap, digest};
 
+/// Cells of an address, and of a length, in the devicetree node that the fragment goes under.
+const DEFAULT_CELLS: u32 = 2;
+/// What one cell holds at most.
+const CELL_MAX: u64 = u32::MAX as u64;
+
 /// Checks the drafts against each other and makes the description of them.
 pub(crate) fn check(mut drafts: Drafts, findings: &mut Findings) -> Option<Description> {
     check_names(&drafts, findings);
@@ -37,9 +42,10 @@ pub(crate) fn check(mut drafts: Drafts, findings: &mut Findings) -> Option<Descr
     nodes::check(&drafts.nodes, &drafts.network, findings);
     let places: Vec<Span> = drafts.domains.iter().map(|domain| domain.at.clone()).collect();
     let map_at = drafts.system.address_map.as_ref().map(|map| map.span.clone());
+    let cells_at = drafts.system.cells.as_ref().map(|cells| cells.span.clone());
     let description = describe(drafts);
     if places.len() <= DOMAINS_MAX {
-        check_memory(&description, &places, map_at, findings);
+        check_memory(&description, &places, (map_at, cells_at), findings);
     }
     Some(description)
 }
@@ -55,6 +61,7 @@ fn describe(drafts: Drafts) -> Description {
         smems: drafts.smems.into_iter().map(|draft| draft.entry).collect(),
         liveness: drafts.liveness,
         address_map: drafts.system.address_map.map(|map| map.value),
+        cells: drafts.system.cells.map_or(DEFAULT_CELLS, |cells| cells.value as u32),
         hash: 0,
         topology,
     };
@@ -302,8 +309,25 @@ pub(crate) fn check_alignment(base: &Located<u64>, size: &Located<u64>, findings
     }
 }
 
+/// Checks that the addresses of the map, and its length, can be written in the devicetree with so many cells.
+pub(crate) fn check_cells(map: &Located<AddressMap>, cells: &Located<u64>, findings: &mut Findings) {
+    let AddressMap { base, bytes } = map.value;
+    let last = base.saturating_add(bytes.saturating_sub(1));
+    if cells.value == 1 && (last > CELL_MAX || bytes > CELL_MAX) {
+        let message = format!("the address map ends at {last:#x}, which one cell of a devicetree cannot say");
+        findings
+            .add(Scope::Relation, map.span.clone(), message, format!("one cell ends at {CELL_MAX:#x}"))
+            .also(cells.span.clone(), "one cell for an address or a length");
+    }
+}
+
 /// Checks that sections and the memory map fit.
-fn check_memory(description: &Description, places: &[Span], map_at: Option<Span>, findings: &mut Findings) {
+fn check_memory(
+    description: &Description,
+    places: &[Span],
+    (map_at, cells_at): (Option<Span>, Option<Span>),
+    findings: &mut Findings,
+) {
     let mut fits = true;
     description.with_plan(|plan| {
         for (number, at) in (0..).zip(places) {
@@ -317,6 +341,13 @@ fn check_memory(description: &Description, places: &[Span], map_at: Option<Span>
             }
         }
     });
+    if let (true, None, 1, Some(at)) = (fits, description.address_map, description.cells, cells_at) {
+        let needed = MemoryMap::of(description).bytes();
+        if needed > CELL_MAX {
+            let message = format!("the system needs {}, which one cell of a devicetree cannot say", SIZE.write(needed));
+            findings.add(Scope::Relation, at, message, "a length takes two cells");
+        }
+    }
     if let (true, Some(AddressMap { bytes, .. }), Some(at)) = (fits, description.address_map, map_at) {
         let needed = MemoryMap::of(description).bytes();
         if needed > bytes {

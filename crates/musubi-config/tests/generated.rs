@@ -230,6 +230,38 @@ fn the_devicetree_compiler_accepts_the_fragment() {
     }
 }
 
+/// A board whose addresses and lengths are one cell each.
+#[test]
+fn the_fragment_has_as_many_cells_as_the_tree_that_it_goes_into() {
+    let root = ROOT.replace("<2>", "<1>").replace("<0x0 0xf9010000 0x0 0x10000>", "<0xf9010000 0x10000>");
+    for (text, stem) in [(BOARD, STEM), (EXAMPLE, "musubi_press")] {
+        let narrow = text.replacen("[system]\n", "[system]\ncells = 1\n", 1);
+        let (description, directory) = generate(&narrow);
+        assert_eq!(description.hash(), describe(text).hash(), "both sides need not agree on it");
+        assert!(musubi_config::print(&description).contains("cells = 1\n"));
+        assert_eq!(describe(&musubi_config::print(&description)), description);
+        let fragment = read(&file(&directory, &format!("{stem}.dtsi")));
+        assert!(fragment.contains("#address-cells = <1>;\n\t\t#size-cells = <1>;"), "{fragment}");
+        let board = file(&directory, "board.dts");
+        std::fs::write(&board, format!("{root}/include/ \"{stem}.dtsi\"\n")).expect("written");
+        // What the compiler finds odd, such as a `reg` of another length than the cells say, is an error here.
+        let odd = ["-E", "reg_format", "-E", "ranges_format"];
+        let Some(tree) = run("dtc", &[&["-I", "dts", "-O", "dts"][..], &odd, &[path_text(&board)]].concat()) else {
+            continue;
+        };
+        let map = MemoryMap::of(&description);
+        let Some(base) = map.base() else {
+            assert!(tree.contains(&format!("size = <{:#x}>", map.bytes())), "{tree}");
+            continue;
+        };
+        for region in map.regions() {
+            let (address, bytes) = (base + region.offset, region.bytes);
+            assert!(tree.contains(&format!("reg = <{address:#x} {bytes:#x}>")), "{tree}");
+        }
+        assert!(tree.contains("musubi,doorbells = <0x00 0x00 0xf900020c 0x8000000>"), "what is ours stays: {tree}");
+    }
+}
+
 /// The bell of a mailbox block: a level, which its driver must acknowledge and let through.
 const RUNG_BY_A_LEVEL: &str = "doorbell = { interrupt = 61, register = 0xFF31_0000, value = 0x0100_0000, \
     level = { acknowledge = 0xFF34_0010, unmask = 0xFF34_0018, value = 0x100 } }";

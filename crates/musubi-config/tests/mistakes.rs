@@ -285,10 +285,31 @@ fn the_address_map_must_hold_everything() {
     let past_the_end = map("base = 0x7fff_ffff_ffff_f000\nsize = §\"17179869183 GiB\"");
     expect(&past_the_end, &["passes the end of the 64-bit address space"]);
     expect(&map("base = §4096"), &["`base` without `size`"]);
+    expect(&map("cells = §3"), &["out of range"]);
+    assert!(parse("ok", &map("cells = 1\nbase = 0xffff_a000\nsize = \"24 KiB\"")).is_ok(), "up to the last byte");
+    let beyond = map("cells = 1\nbase = 0xffff_b000\nsize = §\"24 KiB\"");
+    expect(&beyond, &["ends at 0x100000fff, which one cell of a devicetree cannot say"]);
+    assert!(parse("ok", &beyond.replace("cells = 1", "cells = 2").replace('§', "")).is_ok());
     expect(&map("size = §\"4 KiB\""), &["`size` without `base`"]);
     expect(&map("base = §-4096\nsize = \"16 KiB\""), &["out of range"]);
     expect_instead("role = \"remote\"", "role = \"remote\"\nport = §\"uio\"", &["needs an address map"]);
     expect_instead("role = \"remote\"", "role = \"remote\"\nport = §\"metal\"", &["needs an address map"]);
+}
+
+/// Without an address map it is the length alone that must fit.
+#[test]
+fn a_system_without_an_address_map_must_fit_its_cells() {
+    let large = |cells: &str| {
+        let channels: String = ["a", "b", "c", "d"]
+            .iter()
+            .map(|name| {
+                format!("[[smem]]\nname = \"{name}\"\ndomains = [\"control\", \"gateway\"]\nsize = \"1 GiB\"\n")
+            })
+            .collect();
+        SOUND.replace("name = \"press\"", &format!("name = \"press\"\n{cells}")) + &channels
+    };
+    expect(&large("cells = §1"), &["the system needs"]);
+    assert!(parse("ok", &large("cells = 2")).is_ok());
 }
 
 #[test]

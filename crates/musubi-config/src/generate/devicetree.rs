@@ -2,7 +2,8 @@
 //!
 //! How it works: one child of `reserved-memory` for each slot and segment, so that each can be given to a driver,
 //! and protected, by itself; one more for what the address map has left. Without an address map there is one child with
-//! a size only, for which the kernel chooses the place. A domain of port `uio` has a node for the kernel module of
+//! a size only, for which the kernel chooses the place. Addresses and lengths have as many cells as the description says that
+//! the board's root node has; what our own properties say (hash, registers) always has two. A domain of port `uio` has a node for the kernel module of
 //! firmware/demo-zcu102/linux, which says what the properties mean; interrupts are written as an Arm GIC's binding wants them.
 
 use std::fmt::Write;
@@ -26,34 +27,44 @@ const FIRST_SHARED_INTERRUPT: u32 = 32;
 
 /// The text of the fragment; include it in a board's source after its root node.
 pub(super) fn write(description: &Description, map: &MemoryMap) -> String {
-    let mut nodes = String::new();
+    let (mut nodes, width) = (String::new(), description.cells);
     match description.address_map() {
         Some(addresses) => placed(&mut nodes, description, map, addresses),
         None => unplaced(&mut nodes, description, map),
     }
     format!(
-        "/* {} */\n/ {{\n\treserved-memory {{\n\t\t#address-cells = <2>;\n\t\t#size-cells = <2>;\n\t\tranges;\n{nodes}\t}};\n{}}};\n",
+        "/* {} */\n/ {{\n\treserved-memory {{\n\t\t#address-cells = <{width}>;\n\t\t#size-cells = <{width}>;\n\t\tranges;\n{nodes}\t}};\n{}}};\n",
         origin(description),
         devices(description, map),
     )
 }
 
 fn placed(out: &mut String, description: &Description, map: &MemoryMap, addresses: AddressMap) {
+    let width = description.cells;
     for region in map.regions() {
         let kind = region_kind(region);
         let label = format!("{kind}_{}", region_identifier(region).to_ascii_lowercase());
         let address = addresses.base + region.offset;
-        node(out, description, &label, &format!("{kind}@{address:x}"), &reg(address, region.bytes), &region.name);
+        node(
+            out,
+            description,
+            &label,
+            &format!("{kind}@{address:x}"),
+            &reg(width, address, region.bytes),
+            &region.name,
+        );
     }
     let spare = addresses.bytes - map.bytes();
     if spare > 0 {
         let address = addresses.base + map.bytes();
-        node(out, description, "spare", &format!("spare@{address:x}"), &reg(address, spare), "spare");
+        node(out, description, "spare", &format!("spare@{address:x}"), &reg(width, address, spare), "spare");
     }
 }
 
 fn unplaced(out: &mut String, description: &Description, map: &MemoryMap) {
-    let place = format!("size = <{}>;\n\t\t\talignment = <{}>;", cells(map.bytes()), cells(u64::from(PAGE_BYTES)));
+    let width = description.cells;
+    let (size, alignment) = (written(width, map.bytes()), written(width, u64::from(PAGE_BYTES)));
+    let place = format!("size = <{size}>;\n\t\t\talignment = <{alignment}>;");
     node(out, description, "map", "musubi", &place, "map");
 }
 
@@ -91,7 +102,10 @@ fn device(description: &Description, map: &MemoryMap, base: u64, number: u16, do
     let names: Vec<String> = ranges.iter().map(|(name, _)| format!("\"{name}\"")).collect();
     let places: Vec<String> = ranges
         .iter()
-        .map(|(_, range)| format!("<{} {}>", cells(base + range.start), cells(range.end - range.start)))
+        .map(|(_, range)| {
+            let (first, bytes) = (base + range.start, range.end - range.start);
+            format!("<{} {}>", written(description.cells, first), written(description.cells, bytes))
+        })
         .collect();
     let label = identifier(&domain.name).to_ascii_lowercase();
     let unit = base + ranges[0].1.start;
@@ -141,8 +155,13 @@ fn bells(description: &Description, number: u16, domain: &DomainEntry) -> String
     out
 }
 
-fn reg(address: u64, bytes: u64) -> String {
-    format!("reg = <{} {}>;", cells(address), cells(bytes))
+fn reg(width: u32, address: u64, bytes: u64) -> String {
+    format!("reg = <{} {}>;", written(width, address), written(width, bytes))
+}
+
+/// An address or a length in as many cells as the board's tree has for it; it was checked to fit.
+fn written(width: u32, value: u64) -> String {
+    if width == 1 { format!("{value:#x}") } else { cells(value) }
 }
 
 /// A 64-bit number as two cells, the high half first.
