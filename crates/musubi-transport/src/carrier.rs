@@ -1,4 +1,4 @@
-//! One kind of links of a node: shared memory, or TCP. The runtime owns one of each and asks them in turn.
+//! One kind of links of a node: shared memory, TCP. The runtime owns one of each and asks them in turn.
 //!
 //! What you may rely on: every call is made under the node's lock, and none waits. A carrier registers its descriptors
 //! with the epoll instance of the node, under tokens whose highest byte is the carrier's own number.
@@ -14,12 +14,12 @@ use crate::frame::Header;
 use crate::links::{Block, Report, Sent, SharedBytes};
 use crate::picture::{DoorPicture, LinkPicture, LogPicture};
 
-/// Links of one kind.
-pub trait Carrier: Send {
+/// Frames to peers and from them.
+pub trait Frames {
     /// What lies in place.
     type Block: Block;
 
-    /// See [`crate::links::Links::send`]. Small frames may be held back until [`Carrier::flush`].
+    /// See [`crate::links::Links::send`]. Small frames may be held back until [`Drive::flush`].
     fn send(&mut self, now_ns: u64, peer: NodeId, header: &Header, payload: &[u8]) -> Sent;
 
     /// See [`crate::links::Links::send_shared`].
@@ -33,14 +33,23 @@ pub trait Carrier: Send {
     /// See [`crate::links::Links::release`].
     fn release(&mut self, _now_ns: u64) {}
 
+    /// The next thing to report; `None` if nothing more is at hand without a system call that is likely in vain: see
+    /// [`Drive::poll`].
+    fn next_report(&mut self, now_ns: u64) -> Option<Report<Self::Block>>;
+
+    /// Takes the memory of a [`crate::links::Payload::Owned`] that a program has released, to use it for what comes next.
+    /// Bounded: what is too much is freed.
+    fn recycle(&mut self, buffer: Vec<u8>) {
+        drop(buffer);
+    }
+}
+
+/// What keeps links alive and awake: descriptors, sleeps, deadlines.
+pub trait Drive {
     /// See [`crate::links::Links::want`].
     fn want(&mut self, now_ns: u64, peer: NodeId, wanted: bool);
 
-    /// The next thing to report; `None` if nothing more is at hand without a system call that is likely in vain: see
-    /// [`Carrier::poll`].
-    fn next_report(&mut self, now_ns: u64) -> Option<Report<Self::Block>>;
-
-    /// Looks actively: what a spinning caller does before each round of [`Carrier::next_report`] (memory: nothing more;
+    /// Looks actively: what a spinning caller does before each round of [`Frames::next_report`] (memory: nothing more;
     /// sockets in use: a read that does not wait).
     fn poll(&mut self, now_ns: u64);
 
@@ -57,27 +66,27 @@ pub trait Carrier: Send {
     /// Takes that back.
     fn finish_sleep(&mut self);
 
-    /// Whether [`Carrier::next_report`] has something that no descriptor tells of any more: who sleeps on them must be told.
+    /// Whether [`Frames::next_report`] has something that no descriptor tells of any more: who sleeps on them must be told.
     fn holds_reports(&self) -> bool;
 
     /// Whether peers that can be reached have confirmed what was sent, and were told what has come as far as
-    /// [`Carrier::flush`] tells.
+    /// [`Drive::flush`] tells.
     fn has_delivered(&self) -> bool {
         true
     }
 
-    /// When [`Carrier::tick`] wants to be called next; `u64::MAX` if never.
+    /// When [`Drive::tick`] wants to be called next; `u64::MAX` if never.
     fn deadline_ns(&self) -> u64;
 
     /// Does what is due: heartbeats, attempts to link, giving up.
     fn tick(&mut self, now_ns: u64);
 
-    /// Takes the memory of a [`crate::links::Payload::Owned`] that a program has released, to use it for what comes next.
-    /// Bounded: what is too much is freed.
-    fn recycle(&mut self, buffer: Vec<u8>) {
-        drop(buffer);
-    }
+    /// Ends all links in an orderly way: peers are told that this node leaves.
+    fn leave(&mut self, now_ns: u64);
+}
 
+/// How links do, for tools.
+pub trait Describe {
     /// How the link with `peer` does, for tools.
     fn link(&self, _peer: NodeId) -> Option<LinkPicture> {
         None
@@ -90,7 +99,9 @@ pub trait Carrier: Send {
     fn log(&self) -> Vec<LogPicture> {
         Vec::new()
     }
-
-    /// Ends all links in an orderly way: peers are told that this node leaves.
-    fn leave(&mut self, now_ns: u64);
 }
+
+/// Links of one kind.
+pub trait Carrier: Frames + Drive + Describe + Send {}
+
+impl<C: Frames + Drive + Describe + Send> Carrier for C {}

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use musubi_mcapi::engine::frame::{Header, Kind, class_of};
 use musubi_mcapi::process::Running as Node;
 use musubi_mcapi::{EndpointId, Error, NodeId};
-use musubi_transport::carrier::Carrier;
+use musubi_transport::carrier::{Describe, Drive, Frames};
 use musubi_transport::links::{NoBlock, Payload, Report, Sent, Short};
 use musubi_transport::runtime::{Deadline, DeadlineExt, Options};
 use musubi_transport::topology::Topology;
@@ -26,34 +26,49 @@ struct Scripted {
     read: VecDeque<Report<NoBlock>>,
 }
 
-impl Carrier for Scripted {
+impl Frames for Scripted {
     type Block = NoBlock;
 
     fn send(&mut self, _: u64, _: NodeId, _: &Header, _: &[u8]) -> Sent {
         Sent::Delivered
     }
-    fn want(&mut self, _: u64, _: NodeId, _: bool) {}
+
     fn next_report(&mut self, _: u64) -> Option<Report<NoBlock>> {
         self.read.pop_front()
     }
+}
+
+impl Drive for Scripted {
+    fn want(&mut self, _: u64, _: NodeId, _: bool) {}
+
     fn poll(&mut self, _: u64) {
         self.read.extend(self.kernel.lock().unwrap().drain(..));
     }
+
     fn ready(&mut self, _: u64, _: u64) {}
+
     fn flush(&mut self, _: u64) {}
+
     fn prepare_sleep(&mut self) -> bool {
         !self.read.is_empty()
     }
+
     fn finish_sleep(&mut self) {}
+
     fn holds_reports(&self) -> bool {
         !self.read.is_empty()
     }
+
     fn deadline_ns(&self) -> u64 {
         u64::MAX
     }
+
     fn tick(&mut self, _: u64) {}
+
     fn leave(&mut self, _: u64) {}
 }
+
+impl Describe for Scripted {}
 
 fn receive(node: &Node, at: EndpointId, deadline: Deadline) -> Result<usize, Error> {
     let message = node.wait_for(deadline, |engine, hub| engine.receive_message(at, hub).transpose())??;

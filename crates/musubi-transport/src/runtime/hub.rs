@@ -1,6 +1,8 @@
 //! The links of a node, of all kinds, as the one [`Links`] that its engine sees.
 //!
-//! How it works: which kind reaches a peer is looked up in the system once and kept in a table. The clock is read where
+//! How it works: shared memory has a place of its own, as nothing may stand between a program and its lanes; every other kind
+//! is a carrier behind a pointer, known by its index. Which of them reaches a peer is looked up in the system once and kept
+//! in a table. The clock is read where
 //! threads begin and end to wait or look in vain, not between what has come and what is sent for it: a reading that is as
 //! old as the last look does for everything but questions of how long something took.
 
@@ -11,7 +13,7 @@ use std::{collections::hash_map::RandomState, hash::BuildHasher as _, hash::Hash
 use musubi_linux::clock::now_ns;
 use musubi_linux::descriptor::Descriptor;
 
-use crate::carrier::Carrier;
+use crate::carrier::{Carrier, Describe, Drive, Frames};
 use crate::frame::{Header, Kinds};
 use crate::links::{Links, NoBlock, Payload, Report, Sent, SharedBytes};
 use crate::picture::{DoorPicture, LinkPicture, LogPicture};
@@ -25,8 +27,8 @@ pub use crate::shm::Block;
 
 /// Highest byte of tokens of shared memory's descriptors.
 const TOKEN_MEMORY: u64 = 1;
-/// Highest byte of tokens of the network's descriptors.
-pub const TOKEN_NETWORK: u64 = crate::tcp::CARRIER;
+/// Highest byte of tokens of the first other carrier's descriptors; the next has the next.
+pub const TOKEN_OTHERS: u64 = crate::tcp::CARRIER;
 
 /// Of looks that found nothing, one in this many is made all the same.
 const LOOKS_IN_VAIN: u32 = 16;
@@ -79,7 +81,8 @@ enum Route {
     Unknown,
     Nowhere,
     Memory,
-    Network,
+    /// The carrier of this index.
+    Other(u8),
 }
 
 /// The links of a network: sockets, or what a test puts in their place.
@@ -90,9 +93,12 @@ pub struct Hub {
     topology: Arc<Topology>,
     me: NodeId,
     pub(super) memory: Option<ShmCarrier>,
-    network: Option<Network>,
-    /// All peers are reached by the network, wherever the system says that they are.
-    network_only: bool,
+    /// All but shared memory.
+    others: Vec<Network>,
+    /// Which of them is TCP.
+    tcp: Option<u8>,
+    /// All peers are reached by this one, wherever the system says that they are.
+    only: Option<u8>,
     routes: Vec<Route>,
     now_ns: u64,
     network_unflushed: bool,
@@ -106,8 +112,8 @@ pub struct Hub {
 
 impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (memory, network) = (self.memory.is_some(), self.network.is_some());
-        f.debug_struct("Hub").field("memory", &memory).field("network", &network).finish_non_exhaustive()
+        let (memory, others) = (self.memory.is_some(), self.others.len());
+        f.debug_struct("Hub").field("memory", &memory).field("others", &others).finish_non_exhaustive()
     }
 }
 
@@ -125,17 +131,25 @@ impl Hub {
         }
         if TcpCarrier::is_needed(topology, *me) || place.is_some_and(|place| place.tcp.is_some()) {
             let network = TcpCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll), kinds);
-            hub.network = Some(Box::new(network.map_err(|error| {
+            hub.tcp = Some(hub.add(Box::new(network.map_err(|error| {
                 says_why_not(*me, &error);
                 LinkError::Unavailable
-            })?));
+            })?)));
         }
         Ok(hub)
     }
 
     /// Links of one kind only.
     pub(super) fn of_network(wiring: &Wiring, network: Network) -> Hub {
-        Hub { network: Some(network), network_only: true, ..Hub::without(wiring) }
+        let mut hub = Hub::without(wiring);
+        hub.only = Some(hub.add(network));
+        hub
+    }
+
+    /// Takes a carrier in; gives its index.
+    fn add(&mut self, carrier: Network) -> u8 {
+        self.others.push(carrier);
+        self.others.len() as u8 - 1
     }
 
     fn without(wiring: &Wiring) -> Hub {
@@ -143,8 +157,9 @@ impl Hub {
             topology: Arc::clone(&wiring.topology),
             me: wiring.me,
             memory: None,
-            network: None,
-            network_only: false,
+            others: Vec::new(),
+            tcp: None,
+            only: None,
             routes: vec![Route::Unknown; NodeId::COUNT],
             now_ns: now_ns(),
             network_unflushed: false,
@@ -178,28 +193,30 @@ impl Hub {
     fn find_route(&mut self, peer: NodeId) -> Route {
         let route = match self.topology.way(self.me, peer) {
             _ if !self.topology.has(peer) => Route::Nowhere,
-            _ if self.network_only => Route::Network,
-            Some(Way::SharedMemory) => Route::Memory,
-            Some(Way::Tcp(_)) => Route::Network,
-            None => Route::Nowhere,
+            way => match (self.only, way) {
+                (Some(only), _) => Route::Other(only),
+                (None, Some(Way::SharedMemory)) => Route::Memory,
+                (None, Some(Way::Tcp(_))) => self.tcp.map_or(Route::Nowhere, Route::Other),
+                (None, None) => Route::Nowhere,
+            },
         };
         self.routes[peer.index()] = route;
         route
     }
 
     #[inline(never)]
-    fn send_by_network(&mut self, peer: NodeId, header: Header, payload: &[u8]) -> Sent {
+    fn send_by_other(&mut self, carrier: u8, peer: NodeId, header: Header, payload: &[u8]) -> Sent {
         let now_ns = self.now_ns;
-        let Some(network) = self.network_to_send(payload.len()) else { return Sent::NoLink };
-        network.send(now_ns, peer, &header, payload)
+        let Some(carrier) = self.other_to_send(carrier, payload.len()) else { return Sent::NoLink };
+        carrier.send(now_ns, peer, &header, payload)
     }
 
     #[inline]
-    fn network_to_send(&mut self, bytes: usize) -> Option<&mut Network> {
-        let network = self.network.as_mut()?;
+    fn other_to_send(&mut self, carrier: u8, bytes: usize) -> Option<&mut Network> {
+        let carrier = self.others.get_mut(usize::from(carrier))?;
         self.network_unflushed = true;
         self.sent_unseen_bytes += bytes;
-        Some(network)
+        Some(carrier)
     }
 
     /// Looks at everything that can be looked at cheaply. The clock is read by the caller, and before: what has come is
@@ -208,8 +225,8 @@ impl Hub {
     pub(super) fn poll(&mut self) {
         let just_read = std::mem::take(&mut self.network_read);
         self.sent_unseen_bytes = 0;
-        if let (Some(network), false) = (&mut self.network, just_read) {
-            network.poll(self.now_ns);
+        if !just_read {
+            self.others.iter_mut().for_each(|carrier| carrier.poll(self.now_ns));
         }
         if let Some(memory) = &mut self.memory {
             memory.poll(self.now_ns);
@@ -228,7 +245,7 @@ impl Hub {
     #[inline]
     pub(super) fn before_look(&mut self, sleeps_at_once: bool) {
         self.network_read = sleeps_at_once && !self.looks_in_vain.is_multiple_of(LOOKS_IN_VAIN);
-        if self.network.is_some() && !self.network_read {
+        if !self.others.is_empty() && !self.network_read {
             self.now_ns();
         }
     }
@@ -242,7 +259,7 @@ impl Hub {
     /// Whether [`Hub::poll`] makes system calls.
     #[inline]
     pub(super) fn polls_the_kernel(&self) -> bool {
-        self.network.is_some()
+        !self.others.is_empty()
     }
 
     /// The next report that is no frame of shared memory's lanes: of memory what is not asked for by place, then of the
@@ -251,7 +268,7 @@ impl Hub {
     pub(super) fn next_of_rest(&mut self) -> Option<Report<Block>> {
         match self.memory.as_mut().and_then(ShmCarrier::next_of_rest) {
             Some(report) => Some(report),
-            None => self.network.as_mut()?.next_report(self.now_ns).map(without_blocks),
+            None => self.others.iter_mut().find_map(|carrier| carrier.next_report(self.now_ns)).map(without_blocks),
         }
     }
 
@@ -284,9 +301,7 @@ impl Hub {
     #[cold]
     fn flush_network(&mut self) -> bool {
         self.network_unflushed = false;
-        if let Some(network) = &mut self.network {
-            network.flush(self.now_ns);
-        }
+        self.others.iter_mut().for_each(|carrier| carrier.flush(self.now_ns));
         true
     }
 
@@ -298,37 +313,35 @@ impl Hub {
 
     /// Whether the end of this process would lose nothing of what was sent.
     pub(super) fn has_delivered(&self) -> bool {
-        self.network.as_ref().is_none_or(|network| network.has_delivered())
+        self.others.iter().all(|carrier| carrier.has_delivered())
     }
 
     /// Takes back the memory of a payload that is no longer needed: that of the network is used again.
     pub fn recycle(&mut self, payload: Payload<Block>) {
-        if let (Payload::Owned(buffer), Some(network)) = (payload, &mut self.network) {
-            network.recycle(buffer);
+        // Whichever of them made it: what they read into is alike.
+        if let (Payload::Owned(buffer), Some(carrier)) = (payload, self.others.first_mut()) {
+            carrier.recycle(buffer);
         }
     }
 
     /// Announces sleep at all links; true if something came meanwhile.
     pub(super) fn prepare_sleep(&mut self) -> bool {
-        // Both, as both are told when it is over.
+        // All of them, as all are told when it is over.
         let memory = self.memory.as_mut().is_some_and(|memory| memory.prepare_sleep());
-        let network = self.network.as_mut().is_some_and(|network| network.prepare_sleep());
-        memory || network
+        self.others.iter_mut().fold(memory, |came, carrier| carrier.prepare_sleep() | came)
     }
 
     pub(super) fn finish_sleep(&mut self) {
         if let Some(memory) = &mut self.memory {
             memory.finish_sleep();
         }
-        if let Some(network) = &mut self.network {
-            network.finish_sleep();
-        }
+        self.others.iter_mut().for_each(|carrier| carrier.finish_sleep());
     }
 
     /// When [`Hub::tick`] has something to do.
     pub(super) fn deadline_ns(&self) -> u64 {
         let memory_ns = self.memory.as_ref().map_or(u64::MAX, |memory| memory.deadline_ns());
-        self.network.as_ref().map_or(memory_ns, |network| memory_ns.min(network.deadline_ns()))
+        self.others.iter().map(|carrier| carrier.deadline_ns()).fold(memory_ns, u64::min)
     }
 
     /// Does what is due by time.
@@ -340,51 +353,50 @@ impl Hub {
         if let Some(memory) = &mut self.memory {
             memory.tick(now_ns);
         }
-        if let Some(network) = &mut self.network {
-            network.tick(now_ns);
-        }
+        self.others.iter_mut().for_each(|carrier| carrier.tick(now_ns));
     }
 
     /// A descriptor is ready.
     pub(super) fn ready(&mut self, token: u64) {
-        match (token >> 56, &mut self.memory, &mut self.network) {
-            (TOKEN_MEMORY, Some(memory), _) => memory.ready(self.now_ns, token),
-            (TOKEN_NETWORK, _, Some(network)) => {
-                network.ready(self.now_ns, token);
-                self.network_read = true;
-            }
-            _ => (),
+        let number = token >> 56;
+        if let (TOKEN_MEMORY, Some(memory)) = (number, &mut self.memory) {
+            memory.ready(self.now_ns, token);
+        } else if let Some(carrier) = self.others.get_mut(number.wrapping_sub(TOKEN_OTHERS) as usize) {
+            carrier.ready(self.now_ns, token);
+            self.network_read = true;
         }
     }
 
     /// Whether links have reports at hand of which no descriptor tells any more.
     #[inline]
     pub(super) fn holds_reports(&self) -> bool {
-        self.network.as_ref().is_some_and(|network| network.holds_reports())
+        self.others.iter().any(|carrier| carrier.holds_reports())
             || self.memory.as_ref().is_some_and(|memory| memory.holds_reports())
     }
 
     /// Ends all links; nothing can be sent any more. Those of the network, whose goodbyes take their time, are handed out to
     /// be ended without the node's lock.
-    pub(super) fn close(&mut self) -> Option<Leaving> {
+    pub(super) fn close(&mut self) -> Leaving {
         let now_ns = self.now_ns();
         if let Some(mut memory) = self.memory.take() {
             memory.flush(now_ns);
             memory.leave(now_ns);
         }
-        self.network.take().map(Leaving)
+        Leaving(std::mem::take(&mut self.others))
     }
 }
 
 /// Links that are to be ended.
-pub(super) struct Leaving(Network);
+pub(super) struct Leaving(Vec<Network>);
 
 impl Leaving {
     /// Says goodbye.
-    pub(super) fn leave(mut self) {
-        let now_ns = now_ns();
-        self.0.flush(now_ns);
-        self.0.leave(now_ns);
+    pub(super) fn leave(self) {
+        for mut carrier in self.0 {
+            let now_ns = now_ns();
+            carrier.flush(now_ns);
+            carrier.leave(now_ns);
+        }
     }
 }
 
@@ -403,38 +415,36 @@ impl Links for Hub {
                 Some(memory) => memory.send(self.now_ns, peer, header, payload),
                 None => Sent::NoLink,
             },
-            Route::Network => self.send_by_network(peer, *header, payload),
+            Route::Other(carrier) => self.send_by_other(carrier, peer, *header, payload),
             Route::Nowhere | Route::Unknown => Sent::NoLink,
         }
     }
 
     fn send_shared(&mut self, peer: NodeId, header: &Header, payload: &SharedBytes) -> Sent {
-        if self.route(peer) != Route::Network {
-            return self.send(peer, header, payload);
-        }
+        let Route::Other(carrier) = self.route(peer) else { return self.send(peer, header, payload) };
         let now_ns = self.now_ns;
-        let Some(network) = self.network_to_send(payload.len() / SHARED_COUNTS_PART) else { return Sent::NoLink };
-        network.send_shared(now_ns, peer, header, payload)
+        let bytes = payload.len() / SHARED_COUNTS_PART;
+        let Some(carrier) = self.other_to_send(carrier, bytes) else { return Sent::NoLink };
+        carrier.send_shared(now_ns, peer, header, payload)
     }
 
     fn hold(&mut self) {
-        if let Some(network) = &mut self.network {
-            network.hold();
-        }
+        self.others.iter_mut().for_each(|carrier| carrier.hold());
     }
 
     fn release(&mut self) {
         let now_ns = self.now_ns;
-        if let Some(network) = &mut self.network {
-            network.release(now_ns);
-        }
+        self.others.iter_mut().for_each(|carrier| carrier.release(now_ns));
     }
 
     fn want(&mut self, peer: NodeId, wanted: bool) {
         let now_ns = self.now_ns();
-        match (self.route(peer), &mut self.memory, &mut self.network) {
-            (Route::Memory, Some(memory), _) => memory.want(now_ns, peer, wanted),
-            (Route::Network, _, Some(network)) => network.want(now_ns, peer, wanted),
+        match (self.route(peer), &mut self.memory) {
+            (Route::Memory, Some(memory)) => memory.want(now_ns, peer, wanted),
+            (Route::Other(carrier), _) => match self.others.get_mut(usize::from(carrier)) {
+                Some(carrier) => carrier.want(now_ns, peer, wanted),
+                None => return,
+            },
             _ => return,
         }
         // New links may have new deadlines: see `Shared::settle`.
@@ -448,7 +458,7 @@ impl Links for Hub {
     fn link(&self, peer: NodeId) -> Option<LinkPicture> {
         match self.routes[peer.index()] {
             Route::Memory => self.memory.as_ref()?.link(peer),
-            Route::Network => self.network.as_ref()?.link(peer),
+            Route::Other(carrier) => self.others.get(usize::from(carrier))?.link(peer),
             Route::Nowhere | Route::Unknown => None,
         }
     }
@@ -458,14 +468,12 @@ impl Links for Hub {
         if let Some(memory) = &self.memory {
             memory.describe_door(&mut door);
         }
-        if let Some(network) = &self.network {
-            network.describe_door(&mut door);
-        }
+        self.others.iter().for_each(|carrier| carrier.describe_door(&mut door));
         Some(door)
     }
 
     fn log(&self) -> Vec<LogPicture> {
-        self.network.as_ref().map(|network| network.log()).unwrap_or_default()
+        self.others.iter().flat_map(|carrier| carrier.log()).collect()
     }
 }
 

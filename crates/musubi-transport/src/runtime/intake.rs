@@ -8,7 +8,7 @@
 
 use super::hub::{Block, Hub};
 use crate::Priority;
-use crate::carrier::Carrier;
+use crate::carrier::Drive;
 use crate::links::Report;
 use crate::protocol::Protocol;
 use crate::shm::Arrival;

@@ -340,9 +340,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         self.ring_background();
         wake_all(wakers);
         // Without the lock: calls of other threads end at once.
-        if let Some(leaving) = leaving {
-            leaving.leave();
-        }
+        leaving.leave();
         self.join();
         Ok(())
     }

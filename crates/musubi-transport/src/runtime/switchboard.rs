@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use musubi_linux::descriptor::Descriptor;
 use rustix::event::epoll;
 
-use super::hub::{TOKEN_NETWORK, Wiring};
+use super::hub::{TOKEN_OTHERS, Wiring};
 use super::kernel_events::{ring, silence};
-use crate::carrier::Carrier;
+use crate::carrier::{Carrier, Describe, Drive, Frames};
 use crate::frame::Header;
 use crate::links::{Loss, NoBlock, Payload, Report, Sent, Short};
 use crate::{LinkError, NodeId};
@@ -64,7 +64,7 @@ impl Switchboard {
             return Err(LinkError::NodeRuns);
         }
         let bell = Descriptor::event().map_err(|_| LinkError::Unavailable)?;
-        let token = epoll::EventData::new_u64(TOKEN_NETWORK << 56);
+        let token = epoll::EventData::new_u64(TOKEN_OTHERS << 56);
         epoll::add(&wiring.epoll, &bell, token, epoll::EventFlags::IN).map_err(|_| LinkError::Unavailable)?;
         let bell = Arc::new(bell);
         let place = Place {
@@ -152,7 +152,7 @@ struct Line {
     bell: Arc<Descriptor>,
 }
 
-impl Carrier for Line {
+impl Frames for Line {
     type Block = NoBlock;
 
     fn send(&mut self, _: u64, peer: NodeId, header: &Header, payload: &[u8]) -> Sent {
@@ -173,19 +173,6 @@ impl Carrier for Line {
         Sent::Delivered
     }
 
-    fn want(&mut self, _: u64, peer: NodeId, wanted: bool) {
-        let mut places = self.board.places();
-        let Some(place) = places.get_mut(&self.me) else { return };
-        place.linked.entry(peer).or_default().wanted = wanted;
-        if !wanted {
-            return;
-        }
-        meet(&mut places, self.me);
-        if let Some(place) = places.get_mut(&self.me).filter(|place| !place.linked[&peer].up) {
-            place.put(Report::Absent { peer });
-        }
-    }
-
     fn next_report(&mut self, _: u64) -> Option<Report<NoBlock>> {
         let mut places = self.board.places();
         let place = places.get_mut(&self.me)?;
@@ -198,6 +185,21 @@ impl Carrier for Line {
             }
         }
         Some(report)
+    }
+}
+
+impl Drive for Line {
+    fn want(&mut self, _: u64, peer: NodeId, wanted: bool) {
+        let mut places = self.board.places();
+        let Some(place) = places.get_mut(&self.me) else { return };
+        place.linked.entry(peer).or_default().wanted = wanted;
+        if !wanted {
+            return;
+        }
+        meet(&mut places, self.me);
+        if let Some(place) = places.get_mut(&self.me).filter(|place| !place.linked[&peer].up) {
+            place.put(Report::Absent { peer });
+        }
     }
 
     fn poll(&mut self, _: u64) {}
@@ -234,6 +236,8 @@ impl Carrier for Line {
         places.remove(&self.me);
     }
 }
+
+impl Describe for Line {}
 
 impl Drop for Line {
     fn drop(&mut self) {

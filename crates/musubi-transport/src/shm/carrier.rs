@@ -17,7 +17,7 @@ use super::Block;
 use super::peer::{Held, Peer};
 use super::records::{self, Frame, SHAPE};
 use super::regulation::Bounds;
-use crate::carrier::Carrier;
+use crate::carrier::{Describe, Drive, Frames};
 use crate::frame::{Header, Kinds, VERSION};
 use crate::links::{Payload, Report, Sent, Short};
 use crate::picture::{DoorPicture, LinkPicture};
@@ -153,7 +153,7 @@ impl ShmCarrier {
         Refusals { callers: self.presence.as_ref().map_or(self.refusals.callers, Presence::counts), ..self.refusals }
     }
 
-    /// Whether something was held back by a rule since the last call, so that [`Carrier::deadline_ns`] may be earlier.
+    /// Whether something was held back by a rule since the last call, so that [`Drive::deadline_ns`] may be earlier.
     #[inline]
     pub fn take_held(&mut self) -> bool {
         self.bounds.as_mut().is_some_and(|bounds| bounds.take_held())
@@ -412,7 +412,7 @@ fn bytes_of(header: &Header) -> u64 {
     Header::BYTES as u64 + u64::from(header.length)
 }
 
-impl Carrier for ShmCarrier {
+impl Frames for ShmCarrier {
     type Block = Block;
 
     #[inline(always)]
@@ -445,6 +445,16 @@ impl Carrier for ShmCarrier {
         Sent::Delivered
     }
 
+    #[inline]
+    fn next_report(&mut self, _now_ns: u64) -> Option<Report<Block>> {
+        match self.next_place() {
+            Some(place) => self.receive_from(place),
+            None => self.next_of_rest(),
+        }
+    }
+}
+
+impl Drive for ShmCarrier {
     fn want(&mut self, now_ns: u64, peer: NodeId, wanted: bool) {
         let place = self.enter(peer);
         let known = self.peer(place);
@@ -455,14 +465,6 @@ impl Carrier for ShmCarrier {
         }
         if begins {
             self.call(place, now_ns);
-        }
-    }
-
-    #[inline]
-    fn next_report(&mut self, _now_ns: u64) -> Option<Report<Block>> {
-        match self.next_place() {
-            Some(place) => self.receive_from(place),
-            None => self.next_of_rest(),
         }
     }
 
@@ -552,6 +554,22 @@ impl Carrier for ShmCarrier {
         }
     }
 
+    fn leave(&mut self, _now_ns: u64) {
+        self.flush_all();
+        self.refusals = self.refusals();
+        self.presence = None;
+        for list in [&mut self.linked, &mut self.active, &mut self.blocked, &mut self.ended, &mut self.unflushed] {
+            list.clear();
+        }
+        self.by_link.clear();
+        self.peers.clear();
+        self.places.fill(NOWHERE);
+        self.reports.clear();
+        self.calls_due_ns = u64::MAX;
+    }
+}
+
+impl Describe for ShmCarrier {
     fn link(&self, peer: NodeId) -> Option<LinkPicture> {
         let place = self.places[peer.index()];
         let waited = self.bounds.as_ref().map_or(0, |bounds| bounds.waited(place));
@@ -565,19 +583,5 @@ impl Carrier for ShmCarrier {
         door.memory_silent = callers.silent.into();
         door.memory_faults = faults.into();
         door.memory_strangers = strangers.into();
-    }
-
-    fn leave(&mut self, _now_ns: u64) {
-        self.flush_all();
-        self.refusals = self.refusals();
-        self.presence = None;
-        for list in [&mut self.linked, &mut self.active, &mut self.blocked, &mut self.ended, &mut self.unflushed] {
-            list.clear();
-        }
-        self.by_link.clear();
-        self.peers.clear();
-        self.places.fill(NOWHERE);
-        self.reports.clear();
-        self.calls_due_ns = u64::MAX;
     }
 }

@@ -17,7 +17,7 @@ use super::table::{ACCEPTOR, LinkTable, peer_of};
 use super::tls::{self, Tls};
 use super::{Entry, Error, EventLog, names, needs, sockets};
 use crate::NodeId;
-use crate::carrier::Carrier;
+use crate::carrier::{Describe, Drive, Frames};
 use crate::frame::{Header, Kinds};
 use crate::links::{NoBlock, Report, Sent, SharedBytes};
 use crate::picture::{DoorPicture, LinkPicture, LogPicture};
@@ -65,7 +65,7 @@ impl TcpCarrier {
     }
 
     /// Opens the carrier of node `me`, which listens from now on if it has an address. Waits for the resolver if that is
-    /// a name. Descriptors are registered with `epoll` under tokens whose highest byte is [`CARRIER`].
+    /// a name. Descriptors are registered with `epoll` under tokens whose highest byte is [`super::CARRIER`].
     ///
     /// # Errors
     /// If the address cannot be listened at, or certificates are missing or wrong.
@@ -164,7 +164,7 @@ fn listen(topology: &Topology, place: &str, has_keys: bool) -> Result<Descriptor
         _ => Error::Listen(address, error),
     })
 }
-impl Carrier for TcpCarrier {
+impl Frames for TcpCarrier {
     type Block = NoBlock;
 
     fn send(&mut self, now_ns: u64, peer: NodeId, header: &Header, payload: &[u8]) -> Sent {
@@ -182,15 +182,6 @@ impl Carrier for TcpCarrier {
     fn release(&mut self, now_ns: u64) {
         self.holding = false;
         self.write_held(now_ns);
-    }
-
-    fn want(&mut self, now_ns: u64, peer: NodeId, wanted: bool) {
-        let Some(place) = (if wanted { self.link_with(peer) } else { self.find(peer) }) else { return };
-        let me = self.us.identity.node;
-        let link = &mut self.links[place];
-        link.wanted = wanted;
-        link.plan_dial(now_ns, me);
-        self.due_ns = self.due_ns.min(link.deadline_ns());
     }
 
     fn next_report(&mut self, now_ns: u64) -> Option<Report<NoBlock>> {
@@ -220,6 +211,23 @@ impl Carrier for TcpCarrier {
             self.noisy.pop_front();
         }
         None
+    }
+
+    fn recycle(&mut self, buffer: Vec<u8>) {
+        if let Some(link) = self.links.get_mut(self.read_last) {
+            link.session.recycle(buffer);
+        }
+    }
+}
+
+impl Drive for TcpCarrier {
+    fn want(&mut self, now_ns: u64, peer: NodeId, wanted: bool) {
+        let Some(place) = (if wanted { self.link_with(peer) } else { self.find(peer) }) else { return };
+        let me = self.us.identity.node;
+        let link = &mut self.links[place];
+        link.wanted = wanted;
+        link.plan_dial(now_ns, me);
+        self.due_ns = self.due_ns.min(link.deadline_ns());
     }
 
     fn poll(&mut self, now_ns: u64) {
@@ -265,12 +273,6 @@ impl Carrier for TcpCarrier {
         self.acknowledge_ns = touched.min().unwrap_or(u64::MAX);
     }
 
-    fn recycle(&mut self, buffer: Vec<u8>) {
-        if let Some(link) = self.links.get_mut(self.read_last) {
-            link.session.recycle(buffer);
-        }
-    }
-
     fn prepare_sleep(&mut self) -> bool {
         // Descriptors are watched level-triggered; what lies in them ends the sleep at once.
         !self.absent.is_empty() || !self.noisy.is_empty()
@@ -301,6 +303,23 @@ impl Carrier for TcpCarrier {
         self.due_ns = self.links.iter().map(Link::deadline_ns).min().unwrap_or(u64::MAX);
     }
 
+    fn leave(&mut self, now_ns: u64) {
+        // First, so that nobody calls or is called any more.
+        if let Some(acceptor) = self.acceptor.take() {
+            // It was registered, so this cannot fail.
+            let _ = epoll::delete(&self.epoll, acceptor.bell());
+        }
+        for place in 0..self.links.len() {
+            self.links[place].wanted = false;
+            self.links[place].session.leave();
+            self.write(now_ns, place);
+        }
+        self.wait_for_goodbyes();
+        self.links.iter_mut().for_each(Link::detach);
+    }
+}
+
+impl Describe for TcpCarrier {
     fn link(&self, peer: NodeId) -> Option<LinkPicture> {
         self.find(peer).map(|place| self.links[place].picture())
     }
@@ -317,21 +336,6 @@ impl Carrier for TcpCarrier {
             text: entry.text,
         };
         self.event_log.log().into_iter().map(told).collect()
-    }
-
-    fn leave(&mut self, now_ns: u64) {
-        // First, so that nobody calls or is called any more.
-        if let Some(acceptor) = self.acceptor.take() {
-            // It was registered, so this cannot fail.
-            let _ = epoll::delete(&self.epoll, acceptor.bell());
-        }
-        for place in 0..self.links.len() {
-            self.links[place].wanted = false;
-            self.links[place].session.leave();
-            self.write(now_ns, place);
-        }
-        self.wait_for_goodbyes();
-        self.links.iter_mut().for_each(Link::detach);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Links over TCP, plain or through TLS.
 //!
 //! What you may rely on: no call waits, but for [`TcpCarrier::open`] (which may ask the resolver for this node's own
-//! address) and [`leave`](crate::carrier::Carrier::leave) (at most [`LEAVE_NS_MAX`], for the peers' goodbyes). A frame that finds nothing before it
+//! address) and [`leave`](crate::carrier::Drive::leave) (at most [`LEAVE_NS_MAX`], for the peers' goodbyes). A frame that finds nothing before it
 //! is written within the call that sends it, by one system call; several that one call sends are written together. An urgent frame overtakes whatever has not been handed
 //! to the kernel; the kernel is given at most what its bounded buffers take (docs/wire.md states the bound). A connection that is not
 //! loopback on both sides uses TLS 1.3 with certificates both ways, unless the description says `insecure`.

@@ -8,7 +8,7 @@ use musubi_linux::clock::now_ns;
 use musubi_linux::descriptor::Descriptor;
 use musubi_mcapi::engine::frame::{Header, KINDS, Kind, class_of};
 use musubi_transport::NodeId;
-use musubi_transport::carrier::Carrier;
+use musubi_transport::carrier::{Drive, Frames};
 use musubi_transport::links::{Report, Sent};
 use musubi_transport::shm::{Block, ShmCarrier};
 use musubi_transport::topology::Topology;

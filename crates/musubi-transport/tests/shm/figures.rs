@@ -10,7 +10,7 @@ use musubi_linux::clock::now_ns;
 use musubi_linux::realtime;
 use musubi_mcapi::engine::frame::{Header, Kind, class_of};
 use musubi_transport::Priority;
-use musubi_transport::carrier::Carrier;
+use musubi_transport::carrier::{Drive, Frames};
 use musubi_transport::links::{Block as _, Payload, Report, Sent};
 use musubi_transport::topology::Topology;
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use musubi_linux::clock::now_ns;
-use musubi_transport::carrier::Carrier;
+use musubi_transport::carrier::Drive;
 use musubi_transport::links::{Loss, Report, Sent};
 use musubi_transport::topology::Topology;
 

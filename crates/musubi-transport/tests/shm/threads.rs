@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use musubi_linux::clock::now_ns;
 use musubi_mcapi::Error;
-use musubi_transport::carrier::Carrier;
+use musubi_transport::carrier::Drive;
 use musubi_transport::links::{Loss, Payload, Report, Sent};
 use musubi_transport::topology::Topology;
 use std::sync::Arc;

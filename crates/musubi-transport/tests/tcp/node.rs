@@ -10,7 +10,7 @@ pub use loopback::own_address;
 use musubi_linux::clock::now_ns;
 use musubi_linux::descriptor::Descriptor;
 use musubi_mcapi::engine::frame::{Header, KINDS, Kind};
-use musubi_transport::carrier::Carrier;
+use musubi_transport::carrier::{Drive, Frames};
 use musubi_transport::links::{Loss, NoBlock, Payload, Report, Sent};
 use musubi_transport::tcp::{self, TcpCarrier};
 use musubi_transport::topology::{Network, Place, Topology};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use musubi_linux::clock::now_ns;
 use musubi_transport::NodeId;
-use musubi_transport::carrier::Carrier;
+use musubi_transport::carrier::Describe;
 use musubi_transport::keys::{Authority, NodeFiles, Validity};
 use musubi_transport::links::Sent;
 use musubi_transport::picture::DoorPicture;

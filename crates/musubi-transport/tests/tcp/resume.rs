@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use musubi_linux::clock::now_ns;
-use musubi_transport::carrier::Carrier;
+use musubi_transport::carrier::{Describe, Drive, Frames};
 use musubi_transport::links::{Loss, Sent};
 use musubi_transport::topology::Network;
 
