@@ -34,7 +34,7 @@ const WATCHED_LEFT_OUT: [&str; 6] = [
 const NODES: (&str, [&str; 3]) = ("musubi-transport", ["runtime", "shm", "tcp"]);
 /// Of those, what is left out: other processes are not watched, and the tool makes these two too slow for their own
 /// deadlines (a flood of megabytes; a connection broken every few frames).
-const NODES_LEFT_OUT: [&str; 3] = ["processes::", "floods_both_ways", "cuts_lose"];
+const NODES_LEFT_OUT: [&str; 5] = ["processes::", "refused_calls::", "scarce::", "floods_both_ways", "cuts_lose"];
 
 /// Makes a component of the nightly toolchain available; the inner error is the reason why that is impossible here.
 ///

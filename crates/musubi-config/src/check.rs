@@ -4,6 +4,8 @@
 //! the whole run, because nothing is allocated after start. A step is one look at, or change of, a slot, a return entry
 //! or a ticket line; everything else in a call is constant.
 
+use std::collections::BTreeSet;
+
 use musubi_core::fifo::REAP_MAX;
 use musubi_core::layout::{self, LINE_BYTES, Shape};
 use musubi_core::lock::LOOKS_MAX;
@@ -94,7 +96,7 @@ fn nodes(topology: &Topology, width: Option<usize>) -> Option<String> {
     }
     let heading =
         format!("System {}: {} nodes, topology hash {:#018x}", topology.system, topology.nodes.len(), topology.hash);
-    let notes = wrapped(&(links(&topology.network) + &separation(topology)), width);
+    let notes = wrapped(&(links(&topology.network) + &separation(topology) + &strangers(topology)), width);
     Some(format!("{}\n{}{notes}", wrapped(&heading, width), table.fitted(width)))
 }
 
@@ -128,6 +130,24 @@ fn separation(topology: &Topology) -> String {
         "Warning: no way between nodes of different machines without a TCP address, such as {}.\n",
         names.join(" and ")
     )
+}
+
+/// What it means for nodes to have no address where others have links over TCP with them.
+fn strangers(topology: &Topology) -> String {
+    let listening = topology.nodes.values().filter(|place| place.tcp.is_some());
+    let machines: BTreeSet<Option<&str>> = listening.map(|place| place.shared_memory.as_deref()).collect();
+    // The first or the second of these is another one than its own, if any is.
+    let has_links = |own: Option<&str>| machines.iter().any(|machine| machine.is_none() || *machine != own);
+    let without =
+        topology.nodes.iter().filter(|(_, place)| place.tcp.is_none() && has_links(place.shared_memory.as_deref()));
+    let names: Vec<String> = without.map(|(id, _)| id.to_string()).collect();
+    let (Some(first), more) = (names.first(), names.len().saturating_sub(1)) else { return String::new() };
+    let (who, count) = match more {
+        0 => (format!("Node {first} has"), "it counts as a stranger until its certificate was"),
+        _ => (format!("Node {first} and {more} more have"), "they count as strangers until their certificates were"),
+    };
+    let ever = if topology.network.insecure { "; without TLS that is never" } else { "" };
+    format!("{who} no TCP address and dial: in a flood {count} seen{ever}.\n")
 }
 
 fn heading(description: &Description) -> String {

@@ -304,3 +304,20 @@ fn a_file_above_a_mebibyte_is_refused_and_not_cut() {
     assert!(refused.contains("larger than 1048576 bytes"), "{refused}");
     std::fs::remove_file(&path).expect("removed");
 }
+
+#[test]
+fn a_node_without_an_address_is_said_to_be_a_stranger_where_it_dials() {
+    let report = |nodes: &str, network: &str| {
+        let text = format!("[system]\nname = \"line\"\n[network]\n{network}\n{nodes}");
+        check(&parse("n.toml", &text).unwrap_or_else(|report| panic!("{report}")), None)
+    };
+    let node = |number: u32, place: &str| format!("[[node]]\ndomain = 0\nnode = {number}\n{place}\n");
+    let listening = node(1, "at = [\"shm\", \"tcp://10.0.0.1:7411\"]\nmachine = \"a\"");
+    let (near, far) = (node(2, "machine = \"a\""), node(3, "machine = \"b\""));
+    // A neighbour in memory needs no address.
+    assert!(!report(&(listening.clone() + &near), "insecure = true").contains("stranger"));
+    let said = report(&(listening.clone() + &near + &far), "keys = \"k\"");
+    assert!(said.contains("Node 0:3 has no TCP address") && said.contains("stranger until its certificate"), "{said}");
+    let said = report(&(listening + &far + &node(4, "machine = \"c\"")), "insecure = true");
+    assert!(said.contains("Node 0:3 and 1 more have no TCP address") && said.contains("never"), "{said}");
+}
