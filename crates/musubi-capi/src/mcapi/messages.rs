@@ -8,6 +8,7 @@ use std::ffi::c_void;
 use musubi_mcapi::engine::Sending;
 use musubi_mcapi::{EndpointId, Error};
 use musubi_transport::links::Payload;
+use musubi_transport::running::Ways as _;
 use musubi_transport::runtime::{Block, Hub};
 
 use super::endpoints::{fails_on_limit, named};
