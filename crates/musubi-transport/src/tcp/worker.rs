@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSlice};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use musubi_linux::clock::now_ns;
-use musubi_linux::descriptor::Descriptor;
+use musubi_linux::descriptor::{Descriptor, read_file};
 use musubi_linux::epoll::NO_EVENT;
 use rustix::event::epoll;
 
@@ -28,6 +29,9 @@ use crate::{NodeId, notices};
 const ARRIVALS_MAX: usize = 256;
 /// Events taken at one look.
 const EVENTS_MAX: usize = 64;
+
+/// Bytes of the list of limits, at most.
+const LIMITS_BYTES: usize = 16 * 1024;
 
 const BELL: u64 = 0;
 pub(super) const LISTENER: u64 = 1;
@@ -69,8 +73,7 @@ impl Worker {
         }
         let (resolver, next_token) = (Resolver::default(), FIRST_PENDING);
         let (pending, dials) = (BTreeMap::new(), BTreeMap::new());
-        let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let mut admission = Admission::new(Room::of_descriptors(descriptors));
+        let mut admission = Admission::new(Room::of_descriptors(descriptors_max()));
         let mut names = BTreeSet::new();
         for place in us.topology.nodes.values().filter_map(|place| place.tcp.as_deref()) {
             match names::numeric(place) {
@@ -289,6 +292,19 @@ impl Worker {
     }
 }
 
+/// How many descriptors this process may have. Read, not asked for: `getrlimit` has no way to say that it was refused.
+fn descriptors_max() -> u64 {
+    /// What most systems give a process.
+    const USUAL: u64 = 1024;
+    let text = read_file(Path::new("/proc/self/limits"), LIMITS_BYTES).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    match text.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()) {
+        Some("unlimited") => u64::MAX,
+        Some(number) => number.parse().unwrap_or(USUAL),
+        None => USUAL,
+    }
+}
+
 /// Tells the other side why it is refused, if it said who it is, and ends the connection.
 pub(super) fn tell(stream: &mut Stream, identity: &Identity, whom: Option<NodeId>, reason: Reason) {
     if let Some(node) = whom {
@@ -367,6 +383,12 @@ mod tests {
         peer.set_nonblocking(true).unwrap();
         until(&mut worker, "an answer", |_| peer.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0));
         until(&mut worker, "the rest", |worker| worker.event_log.counters().tls_failed == GARBAGE as u64);
+    }
+
+    #[test]
+    fn the_limit_of_descriptors_is_the_kernels() {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        assert_eq!(descriptors_max(), limit.unwrap_or(u64::MAX));
     }
 
     #[test]

@@ -42,8 +42,8 @@ const NEEDED: [(&str, libc::c_long); 19] = [
     ("socket", libc::SYS_socket),
 ];
 /// Calls that are done without.
-const DISPENSABLE: [(&str, libc::c_long); 2] =
-    [("epoll_pwait2", libc::SYS_epoll_pwait2), ("shutdown", libc::SYS_shutdown)];
+const DISPENSABLE: [(&str, libc::c_long); 3] =
+    [("epoll_pwait2", libc::SYS_epoll_pwait2), ("prlimit64", libc::SYS_prlimit64), ("shutdown", libc::SYS_shutdown)];
 
 fn system([one, two]: [&str; 2]) -> Arc<Topology> {
     let place = |tcp: &str| Place { tcp: Some(tcp.into()), ..Place::default() };

@@ -58,10 +58,9 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// So that a program with so many descriptors keeps at least half of them for itself.
-    pub fn of_descriptors(limit: Option<u64>) -> Room {
-        let most = limit.unwrap_or(u64::MAX) / 4;
-        let known = usize::try_from(most).unwrap_or(usize::MAX).clamp(HALF_OPEN_MIN, HALF_OPEN_MAX);
+    /// So that a program that may have so many descriptors keeps at least half of them for itself.
+    pub fn of_descriptors(limit: u64) -> Room {
+        let known = usize::try_from(limit / 4).unwrap_or(usize::MAX).clamp(HALF_OPEN_MIN, HALF_OPEN_MAX);
         Room { known, strangers: known }
     }
 }
@@ -474,8 +473,8 @@ mod tests {
     #[test]
     fn a_program_keeps_most_of_its_descriptors() {
         let room = |limit| (Room::of_descriptors(limit).known, Room::of_descriptors(limit).strangers);
-        assert_eq!(room(Some(1024)), (256, 256));
-        assert_eq!(room(Some(20_000)), (HALF_OPEN_MAX, HALF_OPEN_MAX));
-        assert_eq!((room(Some(10)), room(None)), ((64, 64), (HALF_OPEN_MAX, HALF_OPEN_MAX)));
+        assert_eq!(room(1024), (256, 256));
+        assert_eq!(room(20_000), (HALF_OPEN_MAX, HALF_OPEN_MAX));
+        assert_eq!((room(10), room(u64::MAX)), ((64, 64), (HALF_OPEN_MAX, HALF_OPEN_MAX)));
     }
 }
