@@ -321,3 +321,17 @@ fn a_node_without_an_address_is_said_to_be_a_stranger_where_it_dials() {
     let said = report(&(listening + &far + &node(4, "machine = \"c\"")), "insecure = true");
     assert!(said.contains("Node 0:3 and 1 more have no TCP address") && said.contains("never"), "{said}");
 }
+
+/// Either of the two alone would never be used, and the other one silently not be found.
+#[test]
+fn a_key_and_a_certificate_come_together() {
+    let with = |lines: &str| NODES.replace("name = \"camera\"", &format!("name = \"camera\"\n{lines}"));
+    assert!(parse("ok", &with("certificate = \"a.crt\"\nkey = \"a.key\"")).is_ok());
+    for (line, said) in
+        [("certificate = \"a.crt\"", "`certificate` without `key`"), ("key = \"a.key\"", "`key` without `certificate`")]
+    {
+        let report = parse("nodes.toml", &with(line)).expect_err("half of it is missing");
+        let messages: Vec<String> = report.errors().into_iter().map(|error| error.message).collect();
+        assert_eq!(messages, [format!("{said}: a node needs both or neither")]);
+    }
+}

@@ -243,7 +243,7 @@ impl<'m> OwnWords<'m> {
     /// Copies bytes in, by one relaxed store of each word that they touch; a word at either end keeps its other bytes.
     /// So it is aligned, as device memory wants it, and as atomic as every other access of the view.
     pub fn write_bytes(&self, offset: u32, from: &[u8]) {
-        let _ = self.bytes_at(offset, count_of(from));
+        let _ = self.bytes_at(offset, count_of(from.len()));
         let head = (offset.wrapping_neg() % 4) as usize;
         let (first, rest) = from.split_at(head.min(from.len()));
         let (words, last) = rest.as_chunks::<4>();
@@ -362,7 +362,7 @@ impl<'m> PeerWords<'m> {
     /// Copies bytes out, each read once. The result is whatever the peer had there: a claim.
     #[inline]
     pub fn copy_bytes(&self, offset: u32, into: &mut [u8]) {
-        let from = self.bytes_at(offset, count_of(into));
+        let from = self.bytes_at(offset, count_of(into.len()));
         copy_volatile(from, into);
     }
 }
@@ -371,7 +371,7 @@ impl PeerWords<'_> {
     /// Copies bytes out, by one relaxed load of each word that they touch: for whoever has no claim on them, so that they
     /// may be written meanwhile.
     pub fn load_bytes(&self, offset: u32, into: &mut [u8]) {
-        let _ = self.bytes_at(offset, count_of(into));
+        let _ = self.bytes_at(offset, count_of(into.len()));
         let head = (offset.wrapping_neg() % 4) as usize;
         let (first, rest) = into.split_at_mut(head.min(into.len()));
         self.load_in_word(offset, first);
@@ -432,10 +432,10 @@ fn read_byte(from: *const u8) -> u8 {
     unsafe { from.read_volatile() }
 }
 
-/// Length of a slice for a check against a view, in which no slice of 4 GiB and more fits.
+/// The length of a slice for a check against a view, in which no slice of 4 GiB and more fits.
 #[inline(always)]
-fn count_of(bytes: &[u8]) -> u32 {
-    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+fn count_of(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 #[inline(always)]
@@ -533,7 +533,7 @@ mod tests {
     #[should_panic(expected = "bytes 4+4294967295 of")]
     fn no_slice_of_4_gib_fits() {
         let atomics = memory(4);
-        let _ = byte_of(atomics.as_ptr(), 4, 4, u32::try_from((1usize << 32) + 8).unwrap_or(u32::MAX));
+        let _ = byte_of(atomics.as_ptr(), 4, 4, count_of((1 << 32) + 8));
     }
 
     #[test]
