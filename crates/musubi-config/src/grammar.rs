@@ -3,8 +3,7 @@
 //! What you may rely on: this file is the whole grammar of a description; docs/description.md says the same for
 //! readers. A key that is not here is an error.
 //!
-//! How it works: each kind of table has a list of keys and a function that reads it into a draft: the entry with
-//! stand-ins for wrong values, plus the places that the rules point at. Checks that need more than one table are in
+//! How it works: each kind of table has a list of keys and a function that reads it into a draft ([`crate::drafts`]). Checks that need more than one table are in
 //! [`crate::rules`].
 
 use std::ops::RangeInclusive;
@@ -18,15 +17,15 @@ use toml::de::{DeTable, DeValue};
 
 use crate::accounts::{Account, Accounts};
 use crate::description::{AddressMap, Description, DomainEntry, FifoEntry, SmemEntry};
+use crate::drafts::{DomainDraft, Drafts, FifoDraft, SmemDraft, SystemDraft};
 use crate::guarantees::{FILTER_KEYS, filter, regulation};
-use crate::network::{self, NetworkDraft};
-use crate::nodes::{self, NodeDraft};
 use crate::quantity::{SIZE, TIME};
 use crate::reader::{
     Key, Located, Reader, integer, optional, quoted, required, span_of, suggestion, tables, value_or, wrong_type,
 };
-use crate::report::{Findings, Scope, Span};
+use crate::report::{Findings, Scope};
 use crate::rules;
+use crate::{network, nodes};
 
 const MICROSECOND_NS: u64 = 1_000;
 const MILLISECOND_NS: u64 = 1_000_000;
@@ -112,57 +111,6 @@ pub(crate) const TRUSTS: &[(&str, Trust)] =
     &[("trusted", Trust::Trusted), ("may-crash", Trust::MayCrash), ("hostile", Trust::Hostile)];
 pub(crate) const RESTARTS: &[(&str, OnRestart)] = &[("keep", OnRestart::Keep), ("drop", OnRestart::Drop)];
 const LOCKS: &[(&str, LockKind)] = &[("bakery", LockKind::Bakery)];
-
-/// What `[system]` says.
-pub(crate) struct SystemDraft {
-    pub(crate) name: Option<Located<String>>,
-    pub(crate) address_map: Option<Located<AddressMap>>,
-    pub(crate) cells: Option<Located<u64>>,
-}
-
-/// A domain as far as it could be read.
-pub(crate) struct DomainDraft {
-    pub(crate) entry: DomainEntry,
-    pub(crate) name: Option<Located<String>>,
-    pub(crate) role: Option<Located<Role>>,
-    pub(crate) port_at: Span,
-    pub(crate) doorbell_at: Option<Span>,
-    pub(crate) at: Span,
-}
-
-/// A FIFO channel as far as it could be read.
-pub(crate) struct FifoDraft {
-    /// With `from` and `to` still 0.
-    pub(crate) entry: FifoEntry,
-    pub(crate) name: Option<Located<String>>,
-    pub(crate) from: Option<Located<String>>,
-    pub(crate) to: Option<Located<String>>,
-    /// Whether blocks and block size are both known.
-    pub(crate) sized: bool,
-    pub(crate) level_at: Option<Span>,
-    pub(crate) at: Span,
-}
-
-/// An SMEM channel as far as it could be read.
-pub(crate) struct SmemDraft {
-    /// With `domains` still empty.
-    pub(crate) entry: SmemEntry,
-    pub(crate) name: Option<Located<String>>,
-    pub(crate) members: Option<Located<Vec<Located<String>>>>,
-    pub(crate) lock_at: Option<Span>,
-    pub(crate) at: Span,
-}
-
-/// Everything that a file says.
-pub(crate) struct Drafts {
-    pub(crate) system: SystemDraft,
-    pub(crate) liveness: Liveness,
-    pub(crate) domains: Vec<DomainDraft>,
-    pub(crate) fifos: Vec<FifoDraft>,
-    pub(crate) smems: Vec<SmemDraft>,
-    pub(crate) network: NetworkDraft,
-    pub(crate) nodes: Vec<NodeDraft>,
-}
 
 /// Reads a whole file. The result means something only if there are no findings.
 pub(crate) fn read(table: &DeTable<'_>, findings: &mut Findings) -> Option<Description> {

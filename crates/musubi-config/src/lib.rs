@@ -18,6 +18,7 @@ mod accounts;
 mod check;
 mod description;
 mod digest;
+mod drafts;
 mod error;
 mod generate;
 mod grammar;

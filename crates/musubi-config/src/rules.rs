@@ -15,7 +15,7 @@ use musubi_core::plan::{
 };
 
 use crate::description::{AddressMap, Description};
-use crate::grammar::{DomainDraft, Drafts, FifoDraft, SmemDraft};
+use crate::drafts::{DomainDraft, Drafts, FifoDraft, SmemDraft};
 use crate::nodes;
 use crate::quantity::SIZE;
 use crate::reader::{Located, quoted, suggestion};

@@ -11,6 +11,7 @@
 
 use crate::plan::{Fifo, LockKind, Plan};
 
+mod fitting;
 mod links;
 mod placement;
 

@@ -9,8 +9,6 @@
 //!
 //! What it does not do: parse, or decide addresses beyond the order fixed in [`crate::layout`].
 
-use crate::error::Error;
-
 /// Most domains in a system.
 pub const DOMAINS_MAX: usize = 32;
 /// Most participants in a system, over all domains; so that a set of participants is one `u64`.
@@ -237,40 +235,6 @@ pub struct Liveness {
 }
 
 impl Plan<'_> {
-    /// Checks what attaching relies on.
-    ///
-    /// # Errors
-    /// [`Error::Plan`] if an index, a count or a size is out of range, or there is not exactly one Master.
-    pub fn check(&self) -> Result<(), Error> {
-        let masters = self.domains.iter().filter(|d| d.role == Role::Master).count();
-        let participants: usize = self.domains.iter().map(|d| usize::from(d.participants)).sum();
-        let counts_fit = masters == 1
-            && self.domains.len() <= DOMAINS_MAX
-            && participants <= PARTICIPANTS_MAX
-            && self.fifos.len() <= FIFOS_MAX
-            && self.smems.len() <= SMEMS_MAX;
-        let parts_fit = self.domains.iter().all(|d| d.participants > 0)
-            && self.fifos.iter().all(|f| self.fifo_fits(f))
-            && self.smems.iter().all(|s| self.smem_fits(s));
-        let sections_fit = (0..self.domains.len()).all(|d| crate::layout::section_bytes(self, d as u16).is_some());
-        if counts_fit && parts_fit && sections_fit { Ok(()) } else { Err(Error::Plan) }
-    }
-
-    fn fifo_fits(&self, f: &Fifo<'_>) -> bool {
-        let domains = self.domains.len() as u16;
-        f.from < domains
-            && f.to < domains
-            && f.from != f.to
-            && (1..=BLOCKS_MAX).contains(&f.blocks)
-            && (1..=PAYLOAD_BYTES_MAX).contains(&f.block_bytes)
-            && f.priority < PRIORITIES
-    }
-
-    fn smem_fits(&self, s: &Smem<'_>) -> bool {
-        let domains = self.domains.len() as u16;
-        (1..=PAYLOAD_BYTES_MAX).contains(&s.bytes) && s.domains.len() >= 2 && s.domains.iter().all(|&d| d < domains)
-    }
-
     /// Number of the domain with this name.
     pub fn domain(&self, name: &str) -> Option<u16> {
         self.domains.iter().position(|d| d.name == name).map(|i| i as u16)
