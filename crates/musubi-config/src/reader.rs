@@ -337,3 +337,38 @@ pub(crate) fn list(words: &[&str], quote: char, conjunction: &str) -> String {
         None => "nothing".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_meant_is_near_and_no_further_than_a_third() {
+        assert_eq!(suggestion("blokcs", &["block_size", "blocks"]), Some("blocks"), "two letters changed places");
+        assert_eq!(suggestion("bl", &["blab"]), Some("blab"), "two are missing of a short word");
+        assert_eq!(suggestion("b", &["blab"]), None, "three are");
+        assert_eq!(suggestion("ab", &["cd", "xy"]), None, "nothing of a candidate is left");
+        assert_eq!(suggestion("abx", &["ab"]), Some("ab"));
+        let nine = "abcdefghi";
+        assert_eq!(suggestion(nine, &["abcdefxyz"]), Some("abcdefxyz"), "three of nine");
+        assert_eq!(suggestion(nine, &["abcdewxyz"]), None, "four of nine");
+        assert_eq!(suggestion("", &["ab"]), None);
+        assert_eq!(suggestion("ab", &["abc", "aba", "ab"]), Some("ab"), "the nearest");
+    }
+
+    #[test]
+    fn words_that_are_too_long_are_not_compared() {
+        let longest = "k".repeat(QUOTED_CHARS_MAX);
+        assert_eq!(suggestion(&longest, &[&longest[1..]]), Some(&longest[1..]));
+        let longer = "k".repeat(QUOTED_CHARS_MAX + 1);
+        assert_eq!(suggestion(&longer, &[&longest]), None);
+    }
+
+    #[test]
+    fn lists_are_written_as_they_are_said() {
+        assert_eq!(list(&[], '`', "or"), "nothing");
+        assert_eq!(list(&["a"], '`', "or"), "`a`");
+        assert_eq!(list(&["a", "b"], '"', "and"), "\"a\" and \"b\"");
+        assert_eq!(list(&["a", "b", "c"], '`', "or"), "`a`, `b` or `c`");
+    }
+}

@@ -124,3 +124,47 @@ fn latest_may_be_as_short_as_the_interval() {
     let text = format!("{FIFO}block_size = \"8 B\"\nfilter = {{ interval = \"2 ms\", latest = \"2 ms\" }}\n");
     parse("limits.toml", &text).unwrap_or_else(|report| panic!("{report}"));
 }
+
+#[test]
+fn a_report_says_how_many_mistakes_there_are_and_shows() {
+    let with = |count: usize| {
+        let keys: String = (0..count).map(|number| format!("k{number} = 1\n")).collect();
+        parse("many.toml", &format!("{keys}{FIFO}block_size = \"8 B\"\n")).expect_err("unknown keys")
+    };
+    for (count, summary) in [
+        (1, "1 mistake in many.toml"),
+        (2, "2 mistakes in many.toml"),
+        (100, "100 mistakes in many.toml"),
+        (101, "101 mistakes in many.toml, of which the first 100 are shown"),
+        (1000, "1000 mistakes in many.toml, of which the first 100 are shown"),
+        (1001, "1000 mistakes in many.toml, of which the first 100 are shown"),
+    ] {
+        let report = with(count);
+        assert_eq!(report.errors().len(), count.min(1000));
+        let shown = report.render(false);
+        assert!(shown.trim_end().ends_with(summary), "{count}: {}", shown.lines().last().unwrap_or_default());
+    }
+}
+
+#[test]
+fn each_unit_is_what_it_says() {
+    let read = |rule: &str| {
+        let description = parse("units.toml", &format!("{FIFO}block_size = \"8 B\"\nregulation = {{ {rule} }}\n"));
+        let description = description.unwrap_or_else(|report| panic!("{report}"));
+        description.with_plan(|plan| plan.fifos[0].regulation)
+    };
+    let units = [
+        ("B", 1),
+        ("KB", 1000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+    ];
+    for (unit, bytes) in units {
+        let regulation = read(&format!("bytes = \"3 {unit}/s\", bytes_burst = \"9 {unit}\""));
+        assert_eq!((regulation.bytes_per_s, regulation.bytes_burst), (3 * bytes, 9 * bytes), "{unit}");
+    }
+    assert_eq!(read("messages = \"7 /s\"").messages_per_s, 7);
+}

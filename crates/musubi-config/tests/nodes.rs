@@ -335,3 +335,56 @@ fn a_key_and_a_certificate_come_together() {
         assert_eq!(messages, [format!("{said}: a node needs both or neither")]);
     }
 }
+
+/// What is wrong with a place of a node.
+fn fault_of(place: &str) -> Option<String> {
+    let text = format!(
+        "[system]\nname = \"a\"\n[[node]]\ndomain = 0\nnode = 1\nat = \"{place}\"\n[network]\ninsecure = true\n"
+    );
+    parse("place.toml", &text).err().map(|report| report.render(false))
+}
+
+#[test]
+fn an_address_is_taken_or_the_fault_is_named() {
+    let host = |bytes: usize| format!("tcp://{}:7400", "h".repeat(bytes));
+    for sound in ["tcp://control:1", "tcp://10.0.0.7:65535", "tcp://[fd00::7]:7400", "tcp://a-b_c.d:7400", &host(260)] {
+        assert_eq!(fault_of(sound), None, "{sound}");
+    }
+    for (wrong, fault) in [
+        ("fd00::7", "neither"),
+        ("tcp://control", "the port is missing"),
+        ("tcp://control:0", "from 1 to 65535"),
+        ("tcp://control:65536", "from 1 to 65535"),
+        ("tcp://[fd00::7:7400", "bracket is not closed"),
+        ("tcp://fd00::7:7400", "stands in brackets"),
+        ("tcp://:7400", "a name or an address"),
+        ("tcp://a b:7400", "a name or an address"),
+        (&host(261), "a name or an address"),
+        ("tcp://10.0.0.256:7400", "four numbers"),
+        ("tcp://0.0.0.0:7400", "others could not connect"),
+        ("tcp://[::]:7400", "others could not connect"),
+    ] {
+        let found = fault_of(wrong).unwrap_or_default();
+        assert!(found.contains(fault), "{wrong}: {found}");
+    }
+}
+
+#[test]
+fn a_path_is_neither_empty_nor_full_of_control_characters() {
+    for (path, is_taken) in [("keys", true), ("", false), ("a\\u0007b", false)] {
+        let text = format!("[system]\nname = \"a\"\n[[node]]\ndomain = 0\nnode = 1\n[network]\nkeys = \"{path}\"\n");
+        assert_eq!(parse("keys.toml", &text).is_ok(), is_taken, "{path:?}");
+    }
+}
+
+#[test]
+fn the_network_is_printed_where_it_says_something() {
+    let domain = "[system]\nname = \"a\"\n[[domain]]\nname = \"m\"\nrole = \"master\"\n";
+    let printed = |text: &str| {
+        let description = parse("print.toml", text).unwrap_or_else(|report| panic!("{report}"));
+        musubi_config::print(&description).contains("[network]")
+    };
+    assert!(!printed(domain));
+    assert!(printed(&format!("{domain}[network]\nheartbeat = \"100 ms\"\n")));
+    assert!(printed("[system]\nname = \"a\"\n[[node]]\ndomain = 0\nnode = 1\n"));
+}
