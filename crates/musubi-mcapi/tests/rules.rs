@@ -9,7 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use musubi_mcapi::engine::frame::class_of;
-use musubi_mcapi::{Deadline, DeadlineExt, Endpoint, Node, NodeId, Topology};
+use musubi_mcapi::{Deadline, DeadlineExt, Endpoint, Node, NodeId, Options, Topology};
+use musubi_transport::runtime;
 use musubi_transport::topology::{ClassRule, Place};
 use musubi_transport::{FilterRule, Regulation};
 
@@ -37,8 +38,8 @@ enum Way {
     Tcp,
 }
 
-/// Nodes 0:1, which has the rule for its frames of priority [`LOW`], and 0:2.
-fn pair(way: Way, regulation: Regulation, filter: FilterRule) -> [Node; 2] {
+/// Nodes 0:1, which has the rule for frames of priority [`LOW`], and 0:2.
+fn system(way: Way, regulation: Regulation, filter: FilterRule) -> Arc<Topology> {
     let mut system = Topology { system: name(), hash: 1, ..Topology::single_machine() };
     for node in [1, 2] {
         let place = match way {
@@ -49,7 +50,11 @@ fn pair(way: Way, regulation: Regulation, filter: FilterRule) -> [Node; 2] {
     }
     let rule = ClassRule { class: class_of(LOW as u8), regulation, filter };
     system.nodes.get_mut(&id(1)).unwrap().rules.push(rule);
-    let system = Arc::new(system);
+    Arc::new(system)
+}
+
+fn pair(way: Way, regulation: Regulation) -> [Node; 2] {
+    let system = system(way, regulation, FilterRule::EACH);
     [1, 2].map(|node| Node::initialize(&system, 0, node).unwrap())
 }
 
@@ -68,7 +73,7 @@ fn is_regulated(way: Way) {
     const BURST: usize = 4;
     const COUNT: usize = 24;
     let regulation = Regulation { messages_per_s: RATE, messages_burst: BURST as u32, ..Regulation::NONE };
-    let [sender, receiver] = pair(way, regulation, FilterRule::EACH);
+    let [sender, receiver] = pair(way, regulation);
     let inbox = receiver.create_endpoint(Some(PORT)).unwrap();
     let urgent_inbox = receiver.create_endpoint(Some(PORT + 1)).unwrap();
     let from = sender.create_endpoint(None).unwrap();
@@ -100,4 +105,63 @@ fn a_class_is_regulated_over_tcp() {
 #[test]
 fn a_class_is_regulated_over_shared_memory() {
     is_regulated(Way::Memory);
+}
+
+/// A thread that waits for something urgent is woken by a flood of another class as often as its rule says, and by what it
+/// waits for at once; what wakes nobody is there all the same.
+fn is_filtered(way: Way) {
+    const COUNT: usize = 60;
+    const INTERVAL: Duration = Duration::from_millis(400);
+    let interval_ns = INTERVAL.as_nanos() as u64;
+    let filter = FilterRule { interval_ns_min: interval_ns, latest_ns: interval_ns, ..FilterRule::EACH };
+    let system = system(way, Regulation::NONE, filter);
+    let running = runtime::Node::start(Arc::clone(&system), id(1), Options::default()).unwrap();
+    let (receiver, sender) = (Node::of(running.clone()), Node::initialize(&system, 0, 2).unwrap());
+    let low_inbox = receiver.create_endpoint(Some(PORT)).unwrap();
+    let urgent_inbox = receiver.create_endpoint(Some(PORT + 1)).unwrap();
+    let from = sender.create_endpoint(None).unwrap();
+    let low_to = sender.get_endpoint((0, 1), PORT, soon()).unwrap();
+    let urgent_to = sender.get_endpoint((0, 1), PORT + 1, soon()).unwrap();
+    thread::scope(|scope| {
+        let urgent = scope.spawn(|| urgent_inbox.receive(soon()).unwrap().to_vec());
+        thread::sleep(Duration::from_millis(20));
+        let (begin, woken) = (Instant::now(), running.times_woken().unwrap());
+        for _ in 0..COUNT {
+            from.send(&low_to, LOW, b"low", soon()).unwrap();
+            thread::sleep(Duration::from_millis(2));
+        }
+        let (woken, elapsed) = (running.times_woken().unwrap() - woken, begin.elapsed());
+        let most = 2 + elapsed.as_nanos() as u64 / interval_ns;
+        let counts = running.wake_counts(class_of(LOW as u8)).unwrap();
+        assert_eq!(counts.frames, COUNT as u64);
+        assert!(counts.raised + counts.deferred <= most, "{way:?}: {counts:?} in {elapsed:?}");
+        assert!(woken <= most, "{way:?}: woken {woken} times in {elapsed:?}");
+        assert!(!urgent.is_finished());
+        from.send(&urgent_to, 0, b"urgent", soon()).unwrap();
+        assert_eq!(urgent.join().unwrap(), b"urgent");
+    });
+    assert_eq!(take(&low_inbox, COUNT).len(), COUNT);
+    // Who waits for the class itself is told of what was put off, and not when its own time is up.
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        let low = scope.spawn(|| take(&low_inbox, 3));
+        for _ in 0..3 {
+            from.send(&low_to, LOW, b"low", soon()).unwrap();
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(low.join().unwrap().len(), 3);
+    });
+    assert!(begin.elapsed() < Duration::from_secs(50), "{way:?}: {:?}", begin.elapsed());
+    let counts = running.wake_counts(class_of(LOW as u8)).unwrap();
+    assert!(counts.deferred >= 1 && counts.suppressed() >= 1, "{counts:?}");
+}
+
+#[test]
+fn a_class_is_filtered_over_tcp() {
+    is_filtered(Way::Tcp);
+}
+
+#[test]
+fn a_class_is_filtered_over_shared_memory() {
+    is_filtered(Way::Memory);
 }

@@ -26,6 +26,7 @@ pub mod links;
 pub mod mapped;
 #[cfg(feature = "std")]
 pub mod notices;
+pub mod notifier;
 pub mod picture;
 pub mod protocol;
 pub mod running;

@@ -76,7 +76,7 @@ fn look<P: Protocol<Block = Block>>(
             return Deadline::Forever;
         }
         Driver::Caller | Driver::Loop if state.asleep => (),
-        Driver::Nobody if state.followers == 0 && (calls == state.calls || !state.wakers.is_empty()) => {
+        Driver::Nobody if state.is_left_to_background(calls == state.calls) => {
             drive(shared, state);
             return Deadline::Poll;
         }

@@ -42,9 +42,10 @@ pub use musubi_linux::{Deadline, DeadlineExt};
 
 use crate::carrier::Carrier;
 use crate::links::NoBlock;
+use crate::notifier::WakeCounts;
 use crate::protocol::Protocol;
 use crate::topology::Topology;
-use crate::{LinkError, NodeId};
+use crate::{LinkError, NodeId, Priority};
 use shared::Shared;
 
 /// Most looks at the links of one [`Node::with_arrivals`].
@@ -237,6 +238,23 @@ impl<P: Protocol<Block = Block>> Node<P> {
         state.register_for_change(waker);
         self.shared.unlock_aside(state);
         Ok(())
+    }
+
+    /// What became of the wake-ups that arriving frames of a class asked for; zeros if the class has no filter.
+    ///
+    /// # Errors
+    /// [`LinkError::Ended`].
+    pub fn wake_counts(&self, class: Priority) -> Result<WakeCounts, LinkError> {
+        Ok(self.shared.lock()?.wake_counts(class))
+    }
+
+    /// Times that threads of the program which slept in a call were woken to look again, by whomever.
+    ///
+    /// # Errors
+    /// [`LinkError::Ended`].
+    pub fn times_woken(&self) -> Result<u64, LinkError> {
+        let state = self.shared.lock()?;
+        Ok(state.tellings + state.sleeps)
     }
 
     /// Ends the node: peers are told, everybody who waits gets [`LinkError::Ended`], the name is free again.

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use musubi_linux::Deadline;
 
 use super::hub::Block;
-use super::intake::{self, REPORTS_MAX};
+use super::intake::REPORTS_MAX;
 use super::shared::{Ready, Shared, State, TICK};
 use crate::Priority;
 use crate::protocol::Protocol;
@@ -52,7 +52,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         }
         state.hub.poll();
         for _ in 0..REPORTS_MAX {
-            let came = intake::one(&mut state.engine, &mut state.hub);
+            let came = state.take_in_one();
             if state.engine.changes() != *seen {
                 state.taken.note(came.unwrap_or(Priority::MOST_URGENT));
                 let found = state.attempt(ready);
@@ -82,8 +82,9 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         self.hand_events(state, &events);
         state.hub.tick();
         state.hub.poll();
-        intake::all(&mut state.engine, &mut state.hub);
+        state.take_in();
         state.tick_engine();
+        state.raise_due();
         state.hub.flush_all();
     }
 }

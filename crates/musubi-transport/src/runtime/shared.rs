@@ -18,7 +18,9 @@ use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use super::Options;
 use super::events::EventLoop;
 use super::hub::{Block, Hub, Wiring};
+use super::intake::{self, REPORTS_MAX};
 use super::kernel_events::{TOKEN_ALARM, TOKEN_WAKE, ring};
+use crate::notifier::{Notifier, WakeCounts};
 use crate::protocol::Protocol;
 use crate::wakers::Wakers;
 use crate::{LinkError, Priority};
@@ -70,8 +72,12 @@ pub(super) struct State<P: Protocol<Block = Block>> {
     /// What the call that has the lock has taken in.
     pub taken: Taken,
     pub wakers: Wakers<P::Request>,
-    /// [`Protocol::changes`] when the waiting were last told.
+    /// [`Protocol::changes`] when the waiting were last told, or as of what they are not to be told yet.
     told: u64,
+    /// Puts wake-ups off; `None` where each frame wakes.
+    notifier: Option<Box<Notifier>>,
+    /// Times that threads which slept were told to look again.
+    pub tellings: u64,
     finished: bool,
 }
 
@@ -127,6 +133,8 @@ impl<P: Protocol<Block = Block>> Shared<P> {
             taken: Taken::NOTHING,
             wakers: Wakers::new(),
             told: 0,
+            notifier: Notifier::of(wiring.topology.rules_of(wiring.me)).map(Box::new),
+            tellings: 0,
             finished: false,
         };
         Ok(Shared {
@@ -308,6 +316,10 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     /// Something has changed: everybody who waits looks again.
     #[cold]
     fn tell(&self, state: &mut State<P>) -> Vec<Waker> {
+        state.tellings += u64::from(state.followers != 0);
+        if let Some(notifier) = &mut state.notifier {
+            notifier.woken(state.hub.last_ns());
+        }
         if state.followers != 0 {
             self.follow.notify_all();
         }
@@ -386,10 +398,68 @@ impl<P: Protocol<Block = Block>> State<P> {
         self.engine.changes() != before && ready(&mut self.engine, &mut self.hub)
     }
 
+    /// Gives the engine one report: see [`intake::one`]. A frame whose class wakes nobody now changes nothing of what
+    /// the waiting were told.
+    #[inline(always)]
+    pub fn take_in_one(&mut self) -> Option<Priority> {
+        if self.notifier.is_some() { self.take_in_quietly() } else { intake::one(&mut self.engine, &mut self.hub) }
+    }
+
+    #[cold]
+    fn take_in_quietly(&mut self) -> Option<Priority> {
+        let (had_news, before) = (self.has_news(), self.engine.changes());
+        let class = intake::one(&mut self.engine, &mut self.hub)?;
+        if self.engine.changes() != before
+            && let Some(notifier) = &mut self.notifier
+            && !notifier.came(self.hub.last_ns(), class)
+            && !had_news
+        {
+            self.told = self.engine.changes();
+        }
+        Some(class)
+    }
+
+    /// Gives the engine what the links have, at most [`REPORTS_MAX`] reports.
+    pub fn take_in(&mut self) {
+        for _ in 0..REPORTS_MAX {
+            if self.take_in_one().is_none() {
+                return;
+            }
+        }
+    }
+
+    /// What was put off and is due is news.
+    pub fn raise_due(&mut self) {
+        if let Some(notifier) = &mut self.notifier
+            && notifier.due(self.hub.last_ns())
+        {
+            self.told = self.engine.changes().wrapping_sub(1);
+        }
+    }
+
+    /// Whether frames of some classes wake nobody at once. Then nobody who waits may sleep on the links, where each frame
+    /// would wake it: the background thread does.
+    #[inline(always)]
+    pub fn is_filtered(&self) -> bool {
+        self.notifier.is_some()
+    }
+
+    /// Whether the background thread is to have the links that nobody has. `idle` says that the program does not call.
+    pub fn is_left_to_background(&self, idle: bool) -> bool {
+        let idle = idle || !self.wakers.is_empty();
+        if self.is_filtered() { idle || self.followers != 0 } else { idle && self.followers == 0 }
+    }
+
+    /// What became of the wake-ups by frames of a class.
+    pub fn wake_counts(&self, class: Priority) -> WakeCounts {
+        self.notifier.as_ref().map_or_else(WakeCounts::default, |notifier| notifier.counts(class))
+    }
+
     /// Does what is due by time.
     pub fn tick(&mut self) {
         self.hub.tick();
         self.tick_engine();
+        self.raise_due();
     }
 
     /// Lets the engine do what it puts off until the links have been looked at.
@@ -402,7 +472,8 @@ impl<P: Protocol<Block = Block>> State<P> {
     /// When something is due next, by engine or links.
     pub fn due_ns(&mut self) -> u64 {
         let now_ns = self.hub.last_ns();
-        self.engine.tick(now_ns, &mut self.hub).min(self.hub.deadline_ns())
+        let due_ns = self.engine.tick(now_ns, &mut self.hub).min(self.hub.deadline_ns());
+        self.notifier.as_ref().map_or(due_ns, |notifier| notifier.due_ns(now_ns).min(due_ns))
     }
 }
 

@@ -1,4 +1,5 @@
-//! A thread that waits: as the leader, who drives the links, or as a follower, who sleeps until it is told.
+//! A thread that waits: as the leader, who drives the links, or as a follower, who sleeps until it is told. Where wake-ups are
+//! filtered there are followers only: a leader sleeps on the links, and each frame would wake it.
 
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
@@ -55,7 +56,7 @@ pub(super) fn in_vain<'n, P: Protocol<Block = Block>>(
 fn stop_waiting<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, state: Held<'n, P>) {
     // A successor: also where we were about to become the leader and need not any more.
     if state.driver == Driver::Nobody && state.followers != 0 {
-        shared.follow.notify_one();
+        if state.is_filtered() { shared.ring_background() } else { shared.follow.notify_one() }
     }
     shared.unlock(state);
 }
@@ -89,6 +90,10 @@ fn blocked<'n, P: Protocol<Block = Block>>(
     loop {
         let step = match state.driver {
             Driver::Caller => follow(shared, state, deadline, ready),
+            _ if state.is_filtered() => {
+                shared.ring_background();
+                follow(shared, state, deadline, ready)
+            }
             Driver::Nobody | Driver::Background | Driver::Loop => lead(shared, state, deadline, ready),
         };
         match step {
