@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use musubi_core::fifo::REAP_MAX;
 use musubi_core::layout::{self, LINE_BYTES, Shape};
 use musubi_core::lock::LOOKS_MAX;
-use musubi_core::plan::{Fifo, LockKind, Plan, Regulation, Smem};
+use musubi_core::plan::{Fifo, FilterRule, LockKind, Plan, Regulation, Smem};
 use musubi_transport::topology::{Network, Topology};
 
 use crate::network::written;
@@ -20,6 +20,13 @@ use crate::{Content, Description, MemoryMap};
 
 const NODES: &[Column] =
     &[Column::words("node", 0), Column::words("name", 1), Column::words("shared memory", 2), Column::words("TCP", 0)];
+const RULES: &[Column] = &[
+    Column::words("node", 0),
+    Column::number("class", 0),
+    Column::words("puts onto each link at most", 0),
+    Column::words("woken at most", 0),
+    Column::words("not later than", 1),
+];
 const ADDRESSES: &[Column] =
     &[Column::words("region", 1), Column::words("name", 0), Column::number("address", 0), Column::number("length", 0)];
 const OFFSETS: &[Column] =
@@ -97,7 +104,37 @@ fn nodes(topology: &Topology, width: Option<usize>) -> Option<String> {
     let heading =
         format!("System {}: {} nodes, topology hash {:#018x}", topology.system, topology.nodes.len(), topology.hash);
     let notes = wrapped(&(links(&topology.network) + &separation(topology) + &strangers(topology)), width);
-    Some(format!("{}\n{}{notes}", wrapped(&heading, width), table.fitted(width)))
+    Some(format!("{}\n{}{notes}{}", wrapped(&heading, width), table.fitted(width), rules(topology, width)))
+}
+
+/// What nodes may send, and how often they are woken, by class.
+fn rules(topology: &Topology, width: Option<usize>) -> String {
+    let mut table = Table::new(RULES);
+    for (id, place) in &topology.nodes {
+        for rule in &place.rules {
+            let (filter, each) = (&rule.filter, rule.filter.is_each());
+            table.add_row([
+                id.to_string(),
+                rule.class.class().to_string(),
+                rate(&rule.regulation),
+                wakes(filter),
+                if each { "at once".to_owned() } else { TIME.write(filter.latest_ns) },
+            ]);
+        }
+    }
+    let note = "Classes without a rule have no bound; MCAPI's priorities 0 to 3 are classes 1 to 4.";
+    match table.is_empty() {
+        true => String::new(),
+        false => format!("\nRules of nodes\n{}{}\n", table.fitted(width), wrapped(note, width)),
+    }
+}
+
+/// How often frames that arrive wake the threads of a node.
+fn wakes(filter: &FilterRule) -> String {
+    let every = (filter.every > 1).then(|| format!("by one frame in {}", filter.every));
+    let interval = (filter.interval_ns_min > 0).then(|| format!("once in {}", TIME.write(filter.interval_ns_min)));
+    let words: Vec<String> = every.into_iter().chain(interval).collect();
+    if words.is_empty() { "by each".to_owned() } else { words.join(",\n") }
 }
 
 /// What holds for links over TCP.

@@ -9,7 +9,7 @@
 //! length as `u32`, so no two descriptions have the same bytes.
 
 use musubi_core::layout;
-use musubi_core::plan::{Doorbell, Level, LockKind, OnRestart, PortKind, Role, Trust};
+use musubi_core::plan::{Doorbell, Level, LockKind, OnRestart, PortKind, Regulation, Role, Trust};
 
 use musubi_transport::topology::Topology;
 
@@ -60,7 +60,26 @@ pub(crate) fn topology_hash(topology: &Topology) -> u64 {
         form.list(place.shared_memory.as_slice(), |form, machine| form.text(machine));
         form.list(place.tcp.as_slice(), |form, address| form.text(address));
     });
+    rules(&mut form, topology);
     form.digest().max(1)
+}
+
+/// Nothing where no node has one, so that the hashes of systems without rules stay what they were.
+fn rules(form: &mut Form, topology: &Topology) {
+    let of_nodes = topology.nodes.iter().flat_map(|(id, place)| place.rules.iter().map(move |rule| (id, rule)));
+    let rules: Vec<_> = of_nodes.collect();
+    if rules.is_empty() {
+        return;
+    }
+    form.list(&rules, |form, (id, rule)| {
+        form.number(id.domain());
+        form.number(id.node());
+        form.number(u32::from(rule.class.class()));
+        form.number(rule.filter.every);
+        form.long(rule.filter.interval_ns_min);
+        form.long(rule.filter.latest_ns);
+        regulation(form, &rule.regulation);
+    });
 }
 
 fn domain(form: &mut Form, entry: &DomainEntry) {
@@ -117,16 +136,20 @@ fn fifo(form: &mut Form, entry: &FifoEntry) {
     form.number(entry.filter.level);
     form.long(entry.filter.interval_ns_min);
     form.long(entry.filter.latest_ns);
-    form.number(entry.regulation.messages_per_s);
-    form.number(entry.regulation.messages_burst);
-    form.long(entry.regulation.bytes_per_s);
-    form.long(entry.regulation.bytes_burst);
+    regulation(form, &entry.regulation);
     form.number(entry.budget_ns);
     form.number(match entry.on_restart {
         OnRestart::Keep => 0,
         OnRestart::Drop => 1,
     });
     form.number(entry.sample_every);
+}
+
+fn regulation(form: &mut Form, bounds: &Regulation) {
+    form.number(bounds.messages_per_s);
+    form.number(bounds.messages_burst);
+    form.long(bounds.bytes_per_s);
+    form.long(bounds.bytes_burst);
 }
 
 fn smem(form: &mut Form, entry: &SmemEntry) {

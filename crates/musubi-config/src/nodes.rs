@@ -7,14 +7,15 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 
-use musubi_transport::NodeId;
 use musubi_transport::limits::{DOMAIN_MAX, NODE_MAX, TOOL_DOMAIN, TOOL_NODES};
-use musubi_transport::topology::{Place, Topology};
+use musubi_transport::topology::{ClassRule, Place, Topology};
+use musubi_transport::{NodeId, Priority};
 use toml::Spanned;
 use toml::de::DeValue;
 
+use crate::guarantees::{filter, regulation};
 use crate::network::{NetworkDraft, path};
-use crate::reader::{Key, Located, Reader, optional, quoted, required, wrong_type};
+use crate::reader::{Key, Located, Reader, optional, quoted, required, tables, wrong_type};
 use crate::report::{Findings, Scope, Span};
 
 /// The keys of a `[[node]]`.
@@ -26,7 +27,14 @@ pub(crate) const NODE_KEYS: &[Key] = &[
     optional("machine"),
     optional("certificate"),
     optional("key"),
+    optional("rule"),
 ];
+
+/// The keys of a `[[node.rule]]`, and of the filter in it.
+const RULE_KEYS: &[Key] = &[required("class", "class = 4"), optional("regulation"), optional("filter")];
+const RULE_FILTER_KEYS: &[Key] = &[optional("every"), optional("interval"), optional("latest")];
+/// Class 0 carries what the others need to go on.
+const RULE_CLASSES: std::ops::RangeInclusive<u64> = 1..=Priority::LEAST_URGENT.class() as u64;
 
 const SHARED_MEMORY: &str = "shm";
 const TCP: &str = "tcp://";
@@ -42,6 +50,7 @@ pub(crate) struct NodeDraft {
     tcp: Option<Located<Address>>,
     certificate: Option<Located<String>>,
     key: Option<Located<String>>,
+    rules: Vec<Located<ClassRule>>,
     at: Span,
 }
 
@@ -77,6 +86,10 @@ pub(crate) fn read(reader: &Reader<'_>, findings: &mut Findings) -> NodeDraft {
         tcp: None,
         certificate: path(reader, "certificate", findings),
         key: path(reader, "key", findings),
+        rules: tables(reader, "rule", "node.rule", "a [[node.rule]]", RULE_KEYS, findings)
+            .iter()
+            .filter_map(|reader| rule(reader, findings))
+            .collect(),
         at: reader.span.clone(),
     };
     match reader.value("at") {
@@ -84,6 +97,19 @@ pub(crate) fn read(reader: &Reader<'_>, findings: &mut Findings) -> NodeDraft {
         Some(value) => places(value, &mut draft, findings),
     }
     draft
+}
+
+/// What holds for the frames of one class.
+fn rule(reader: &Reader<'_>, findings: &mut Findings) -> Option<Located<ClassRule>> {
+    let class = reader.integer("class", RULE_CLASSES, findings);
+    let (filter, _) = filter(reader, RULE_FILTER_KEYS, findings);
+    let regulation = regulation(reader, 1, findings);
+    if reader.value("filter").is_none() && reader.value("regulation").is_none() {
+        let problem = findings.add(Scope::Relation, reader.span.clone(), "a rule that says nothing", "nothing bounded");
+        problem.help("give it a `regulation`, a `filter`, or both");
+    }
+    let class = class.and_then(|class| Priority::new(class.value as u8))?;
+    Some(Located { value: ClassRule { class, regulation, filter }, span: reader.span.clone() })
 }
 
 fn places(value: &Spanned<DeValue<'_>>, draft: &mut NodeDraft, findings: &mut Findings) {
@@ -157,6 +183,26 @@ pub(crate) fn check(nodes: &[NodeDraft], network: &NetworkDraft, findings: &mut 
     check_numbers(nodes, findings);
     check_addresses(nodes, findings);
     check_keys(nodes, network, findings);
+    check_rules(nodes, network, findings);
+}
+
+fn check_rules(nodes: &[NodeDraft], draft: &NetworkDraft, findings: &mut Findings) {
+    for node in nodes {
+        for (place, rule) in node.rules.iter().enumerate() {
+            if let Some(first) = node.rules[..place].iter().find(|first| first.value.class == rule.value.class) {
+                let message = format!("two rules of a node for class {}", rule.value.class.class());
+                findings
+                    .add(Scope::Relation, rule.span.clone(), message, "second")
+                    .also(first.span.clone(), "first")
+                    .help("write both `regulation` and `filter` into one");
+            }
+            if !draft.network.priorities && !rule.value.regulation.is_none() {
+                let message = "a `regulation` of a class, but [network] says `priorities = false`";
+                let label = "what it holds would hold up all others";
+                findings.add(Scope::Relation, rule.span.clone(), message, label);
+            }
+        }
+    }
 }
 
 fn check_numbers(nodes: &[NodeDraft], findings: &mut Findings) {
@@ -221,6 +267,8 @@ pub(crate) fn topology(system: String, network: NetworkDraft, nodes: Vec<NodeDra
 
 impl NodeDraft {
     fn place(self) -> Place {
+        let mut rules: Vec<ClassRule> = self.rules.into_iter().map(|rule| rule.value).collect();
+        rules.sort_by_key(|rule| rule.class);
         let machine = self.machine.map(|machine| machine.value).unwrap_or_default();
         Place {
             name: self.name.map(|name| name.value).unwrap_or_default(),
@@ -228,7 +276,7 @@ impl NodeDraft {
             tcp: self.tcp.map(|tcp| tcp.value.text()),
             certificate: self.certificate.map(|path| path.value),
             key: self.key.map(|path| path.value),
-            rules: Vec::new(),
+            rules,
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use musubi_core::plan::{Doorbell, Level, LockKind, Regulation};
+use musubi_core::plan::{Doorbell, FilterRule, Level, LockKind, Regulation};
 use musubi_transport::topology::{Network, Topology};
 
 use crate::Description;
@@ -53,6 +53,12 @@ fn nodes(out: &mut String, topology: &Topology) {
         }
         path(out, "certificate", &place.certificate);
         path(out, "key", &place.key);
+        for rule in &place.rules {
+            line(out, "\n[[node.rule]]");
+            line(out, &format!("class = {}", rule.class.class()));
+            filter(out, &rule.filter, &[]);
+            regulation(out, &rule.regulation);
+        }
     }
 }
 
@@ -103,7 +109,7 @@ fn fifo(out: &mut String, entry: &FifoEntry, domains: &[DomainEntry]) {
     line(out, &format!("blocks = {}", entry.blocks));
     text(out, "block_size", &SIZE.write(u64::from(entry.block_bytes)));
     line(out, &format!("priority = {}", entry.priority));
-    filter(out, entry);
+    filter(out, &entry.filter, &[format!("level = {}", entry.filter.level)]);
     regulation(out, &entry.regulation);
     if entry.budget_ns > 0 {
         text(out, "budget", &TIME.write(u64::from(entry.budget_ns)));
@@ -112,9 +118,10 @@ fn fifo(out: &mut String, entry: &FifoEntry, domains: &[DomainEntry]) {
     line(out, &format!("sample_every = {}", entry.sample_every));
 }
 
-fn filter(out: &mut String, entry: &FifoEntry) {
-    let rule = &entry.filter;
-    let mut keys = vec![format!("every = {}", rule.every), format!("level = {}", rule.level)];
+/// `more` are keys that not all filters have.
+fn filter(out: &mut String, rule: &FilterRule, more: &[String]) {
+    let mut keys = vec![format!("every = {}", rule.every)];
+    keys.extend_from_slice(more);
     if rule.interval_ns_min > 0 {
         keys.push(format!("interval = \"{}\"", TIME.write(rule.interval_ns_min)));
     }

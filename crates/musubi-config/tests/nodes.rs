@@ -1,10 +1,10 @@
 //! Nodes of a description: what they become, which mistakes are found, what their hash depends on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use musubi_config::{check, load, parse, print};
-use musubi_transport::NodeId;
-use musubi_transport::topology::{Network, Topology, Way};
+use musubi_transport::topology::{ClassRule, Network, Topology, Way};
+use musubi_transport::{FilterRule, NodeId, Priority, Regulation};
 
 const NODES: &str = r#"[system]
 name = "line"
@@ -88,6 +88,94 @@ fn nodes_and_domains_go_together() {
     assert!(!nodes_alone.has_domains());
     let text = check(&both, None);
     assert!(text.contains("Memory map") && text.contains("0:1") && text.contains("[fd00::8]:7400"), "{text}");
+}
+
+const RULES: &str = r#"[system]
+name = "line"
+[[node]]
+domain = 0
+node = 1
+[[node.rule]]
+class = 4
+regulation = { messages = "1000 /s", bytes = "1 MiB/s" }
+filter = { interval = "10 ms", latest = "20 ms" }
+[[node.rule]]
+class = 2
+filter = { every = 5 }
+[[node]]
+domain = 0
+node = 2
+rule = [{ class = 7, regulation = { bytes = "2 MiB/s", bytes_burst = "4 KiB" } }]
+"#;
+
+#[test]
+fn a_node_has_a_rule_a_class() {
+    let description = parse("rules.toml", RULES).unwrap_or_else(|report| panic!("{report}"));
+    let topology = description.topology();
+    let class = |number| Priority::new(number).unwrap();
+    let bounds = Regulation { messages_per_s: 1000, messages_burst: 10, bytes_per_s: 1 << 20, bytes_burst: 10_485 };
+    let filter = FilterRule { interval_ns_min: 10_000_000, latest_ns: 20_000_000, ..FilterRule::EACH };
+    let expected = [
+        ClassRule {
+            class: class(2),
+            regulation: Regulation::NONE,
+            filter: FilterRule { every: 5, ..FilterRule::EACH },
+        },
+        ClassRule { class: class(4), regulation: bounds, filter },
+    ];
+    assert_eq!(topology.rules_of(id(0, 1)), expected);
+    let bytes = Regulation { bytes_per_s: 2 << 20, bytes_burst: 4096, ..Regulation::NONE };
+    assert_eq!(
+        topology.rules_of(id(0, 2)),
+        [ClassRule { class: class(7), regulation: bytes, filter: FilterRule::EACH }]
+    );
+    assert_eq!(topology.rules_of(id(0, 3)), []);
+    let again = print(&description);
+    assert_eq!(parse("again.toml", &again).unwrap_or_else(|report| panic!("{report}\n{again}")).topology(), topology);
+    let text = check(&description, None);
+    for words in ["Rules of nodes", "1000 /s, burst 10", "once in 10 ms", "by one frame in 5", "2 MiB/s, burst 4 KiB"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(check(&description, Some(80)).lines().all(|line| line.chars().count() <= 80));
+}
+
+#[test]
+fn a_rule_changes_the_hash_of_the_nodes_and_its_absence_does_not() {
+    let hash = |text: &str| topology(text).hash;
+    let plain = hash("[system]\nname = \"line\"\n[[node]]\ndomain = 0\nnode = 1\n[[node]]\ndomain = 0\nnode = 2\n");
+    let of = [
+        RULES.to_owned(),
+        RULES.replace("class = 4", "class = 5"),
+        RULES.replace("1000 /s", "1001 /s"),
+        RULES.replace("\"10 ms\"", "\"9 ms\""),
+        RULES.replace("\"20 ms\"", "\"21 ms\""),
+        RULES.replace("every = 5", "every = 6"),
+        RULES.replace("4 KiB", "5 KiB"),
+    ];
+    let hashes: HashSet<u64> = of.iter().map(|text| hash(text)).chain([plain]).collect();
+    assert_eq!(hashes.len(), of.len() + 1);
+}
+
+#[test]
+fn wrong_rules_are_named() {
+    let found = |from: &str, to: &str| {
+        let text = RULES.replacen(from, to, 1);
+        assert_ne!(text, RULES);
+        mistakes(&text).into_iter().map(|(_, message)| message).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(found("class = 4", "class = 0"), "`class` is out of range: 0");
+    assert_eq!(found("class = 7", "class = 8"), "`class` is out of range: 8");
+    assert_eq!(found("class = 4", "class = 2"), "two rules of a node for class 2");
+    assert_eq!(found("class = 4\n", ""), "a [[node.rule]] needs the key `class`");
+    assert_eq!(found("every = 5", "level = 5"), "unknown key `level` in a filter");
+    assert_eq!(found("\"20 ms\"", "\"5 ms\""), "`latest` (5 ms) is shorter than `interval` (10 ms)");
+    assert_eq!(found("filter = { every = 5 }\n", ""), "a rule that says nothing");
+    assert_eq!(
+        found("rule = [{", "rule = 7 # [{"),
+        "`rule` is a list of tables; begin each with [[node.rule]], not an integer"
+    );
+    let off = found("[[node]]", "[network]\npriorities = false\n[[node]]");
+    assert_eq!(off, ["a `regulation` of a class, but [network] says `priorities = false`"; 2].join("; "));
 }
 
 /// The messages of a text that must be wrong, with their lines.
