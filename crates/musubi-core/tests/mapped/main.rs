@@ -1,6 +1,7 @@
 //! Participants in mapped memory: restarts, standing still, hostile peers, waking.
 #![cfg(not(loom))]
 
+mod ends;
 mod hostile;
 mod hosts;
 mod meanwhile;
