@@ -255,8 +255,11 @@ impl<B: Block> Engine<B> {
         true
     }
 
-    /// Whether neither this node nor the one that is asked wishes it.
+    /// Whether neither this node nor the one that is asked, another one, wishes it.
     fn is_wish_of_others(&mut self, place: u16, request: RequestId) -> bool {
+        if place == ME {
+            return false;
+        }
         let doing = self.requests.pending(request).map(|pending| pending.doing);
         let Some(Doing::Channel(ChannelRequest::Accept { from })) = doing else { return false };
         let asking = self.end_at(from).and_then(|end| end.asking);

@@ -5,7 +5,7 @@ use musubi_mcapi::engine::{ChannelKind, Outcome};
 use musubi_mcapi::limits::{PACKET_BYTES_MAX, PRIORITIES};
 use musubi_mcapi::{EndpointId, Error};
 
-use super::world::{Channel, Mode, World};
+use super::world::{Channel, Mode, World, node};
 
 use ChannelKind::Packet;
 
@@ -157,5 +157,28 @@ fn connecting_and_taking_it_back_costs_a_slow_node_no_data_and_no_control() {
             assert_eq!(world.call(at, |engine, links| engine.delete_endpoint(end, links)), Ok(()), "{mode:?}");
         }
         world.close_both(&channel);
+    }
+}
+
+#[test]
+fn what_a_node_wishes_of_two_others_is_asked_so_often_at_a_time_and_of_one_at_once() {
+    const COUNT: usize = 100;
+    for (receiver, at_once) in [(VICTIM, COUNT..=COUNT), (SLOW, 1..=COUNT / 2)] {
+        let mut world = World::new(3, Mode::Memory);
+        let pairs: Vec<_> = (0..COUNT).map(|_| (world.create(VICTIM), world.create(receiver))).collect();
+        for (at, with) in [(HOSTILE, VICTIM), (VICTIM, SLOW)] {
+            let ping = world.call(at, |engine, links| engine.ping(0, node(with), 0, links)).unwrap();
+            world.settle();
+            assert!(matches!(world.outcome(at, ping), Ok(Outcome::Pong(_))));
+        }
+        let requests: Vec<_> = pairs.iter().map(|(from, to)| world.connect(HOSTILE, Packet, *from, *to)).collect();
+        // Each frame takes a thousandth of the time in which so much is asked.
+        while world.step(0) {}
+        let done = requests.iter().filter(|request| !world.pending(HOSTILE, **request)).count();
+        assert!(at_once.contains(&done), "{done} are done at once");
+        world.settle();
+        for request in requests {
+            world.done(HOSTILE, request);
+        }
     }
 }
