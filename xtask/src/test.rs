@@ -44,7 +44,7 @@ pub const SMOKE: &[Step] = &[
 /// Targets without an operating system on which the no_std crates must build: Cortex-M4, 64-bit RISC-V, Cortex-R5.
 const NOSTD_TARGETS: [&str; 3] = ["thumbv7em-none-eabihf", "riscv64gc-unknown-none-elf", "armv7r-none-eabihf"];
 /// The crates that must build there.
-const NOSTD_CRATES: [&str; 4] = ["musubi-core", "musubi-mdcom", "musubi-transport", "musubi-mcapi"];
+const NOSTD_CRATES: [&str; 5] = ["musubi-core", "musubi-mdcom", "musubi-transport", "musubi-mcapi", "musubi-vipl"];
 
 fn format(context: &Context) -> Result<Verdict> {
     let mut verdict = Verdict::of_exit(&context.run(context.cargo().args(["fmt", "--all", "--check"]))?);
@@ -68,13 +68,14 @@ fn lints(context: &Context) -> Result<Verdict> {
 /// Interfaces that are offered on demand; all are tested.
 const FEATURES: &str = "musubi-core/lock_api,musubi-metal/critical-section";
 /// Packages whose inner tests are quick and find most.
-const INNER_TESTED: [&str; 7] = [
+const INNER_TESTED: [&str; 8] = [
     "musubi-core",
     "musubi-linux",
     "musubi-metal",
     "musubi-mdcom",
     "musubi-transport",
     "musubi-mcapi",
+    "musubi-vipl",
     "musubi-config",
 ];
 /// Packages of the images' workspace that have tests for the host.

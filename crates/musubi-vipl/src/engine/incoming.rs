@@ -1,0 +1,408 @@
+//! What a peer says: messages, writes, reads, answers, confirmations; and what each level makes of what does not fit.
+//!
+//! What you may rely on: every field of a frame is checked before it has an effect, against what this side registered,
+//! posted and asked for at that moment; a frame that a peer which follows the protocol does not send ends the connection
+//! ([`AsyncError::Transport`]) and touches nothing. Places are checked again for every part.
+//!
+//! How it works: a message or write is one *assembly*, begun by its first part and ended by its last; the next begins after
+//! that. Where it goes is decided by the first part: into the oldest posted receive, into a region, or nowhere.
+//!
+//! The reliability table (standard, section 2.5; the shared facts list it row by row) is [`Vi::does_not_fit`].
+
+use super::attributes::Reliability;
+use super::descriptor::Descriptor;
+use super::frame::{LocalMemory, ViFrame, Wire};
+use super::outgoing::{Answer, READS_MAX};
+use super::protection::{Access, NotPermitted, Protection, RemotePlace};
+use super::segments::{LocalPlace, Places};
+use super::status::{AsyncError, Completion, Status};
+use super::vi::{Vi, ViState, failed};
+
+/// Where the parts of a message go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sink {
+    /// Into the receive of this number.
+    Receive(u64),
+    /// Into a region of ours.
+    Registered(RemotePlace),
+    /// Nowhere.
+    Nowhere,
+}
+
+/// A message of which a part has come.
+#[derive(Clone, Copy, Debug)]
+struct Assembly {
+    /// Its first frame.
+    first: ViFrame,
+    came: u32,
+    sink: Sink,
+}
+
+/// What has come in part.
+#[derive(Debug, Default)]
+pub(super) struct Incoming {
+    assembly: Option<Assembly>,
+}
+
+impl Incoming {
+    /// The receive that was filled in part.
+    pub(super) fn partly_filled(&self) -> Option<u64> {
+        match self.assembly?.sink {
+            Sink::Receive(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+/// A part of a message, as the peer says.
+#[derive(Clone, Copy)]
+struct Fragment {
+    frame: ViFrame,
+    bytes: u32,
+    offset: u32,
+    immediate: Option<u32>,
+    length: u32,
+}
+
+/// The peer does not follow the protocol.
+struct Violation;
+
+impl Vi {
+    /// A frame came. What it makes this side say goes out at once, as far as there is room.
+    pub fn frame<M: LocalMemory>(
+        &mut self,
+        frame: &ViFrame,
+        payload: &M::Payload,
+        protection: &Protection,
+        wire: &mut impl Wire,
+        memory: &mut M,
+    ) {
+        if self.state == ViState::Connected && self.hear(frame, payload, protection, memory).is_err() {
+            let messages = core::mem::take(&mut self.outgoing.owed);
+            self.outgoing.farewell = Some(ViFrame::Broken { messages, status: Status::TRANSPORT_ERROR });
+            self.end(AsyncError::Transport, memory);
+        }
+        self.pump(protection, wire, memory);
+    }
+
+    fn hear<M: LocalMemory>(
+        &mut self,
+        frame: &ViFrame,
+        payload: &M::Payload,
+        protection: &Protection,
+        memory: &mut M,
+    ) -> Result<(), Violation> {
+        let length = M::bytes(payload);
+        match *frame {
+            ViFrame::Send { bytes, offset, immediate } | ViFrame::Write { bytes, offset, immediate, .. } => {
+                let part = Fragment { frame: *frame, bytes, offset, immediate, length };
+                self.part_came(&part, payload, protection, memory)
+            }
+            ViFrame::Data { offset } => self.data_came(offset, payload, protection, memory),
+            _ if length > 0 => Err(Violation),
+            ViFrame::Read { from, bytes } => self.read_came(from, bytes, protection, memory),
+            ViFrame::ReadRefused => self.read_was_refused(memory),
+            ViFrame::Placed { messages } => self.were_placed(messages),
+            ViFrame::Broken { messages, status } => self.was_broken(messages, status, memory),
+        }
+    }
+
+    fn part_came<M: LocalMemory>(
+        &mut self,
+        part: &Fragment,
+        payload: &M::Payload,
+        protection: &Protection,
+        memory: &mut M,
+    ) -> Result<(), Violation> {
+        let assembly = self.assemble(part, protection, memory)?;
+        if self.state != ViState::Connected {
+            return Ok(());
+        }
+        let sink = match self.place(&assembly, part, payload, protection, memory) {
+            Ok(()) => assembly.sink,
+            Err(error) => {
+                self.does_not_fit(assembly.sink, error, part.immediate, memory);
+                Sink::Nowhere
+            }
+        };
+        if self.state != ViState::Connected {
+            return Ok(());
+        }
+        let came = assembly.came + part.length;
+        self.incoming.assembly = Some(Assembly { came, sink, ..assembly });
+        if came == part.bytes {
+            self.incoming.assembly = None;
+            self.message_came(sink, part, protection, memory);
+        }
+        Ok(())
+    }
+
+    /// The message that a part belongs to: the one that has begun, or a new one.
+    fn assemble(
+        &mut self,
+        part: &Fragment,
+        protection: &Protection,
+        memory: &mut impl LocalMemory,
+    ) -> Result<Assembly, Violation> {
+        let is_possible = part.bytes <= self.attributes.transfer_bytes_max
+            && part.offset.checked_add(part.length).is_some_and(|end| end <= part.bytes)
+            && (part.length > 0 || part.bytes == 0);
+        if !is_possible {
+            return Err(Violation);
+        }
+        match self.incoming.assembly {
+            Some(assembly) if part.offset == assembly.came && is_same(&assembly.first, &part.frame) => Ok(assembly),
+            None if part.offset == 0 => {
+                let sink = self.sink_for(part, protection, memory);
+                Ok(Assembly { first: part.frame, came: 0, sink })
+            }
+            _ => Err(Violation),
+        }
+    }
+
+    /// Where a message goes that begins now.
+    fn sink_for(&mut self, part: &Fragment, protection: &Protection, memory: &mut impl LocalMemory) -> Sink {
+        if let ViFrame::Write { to, .. } = part.frame {
+            let may = self.attributes.remote_write
+                && protection
+                    .check(self.attributes.tag, Access::RemoteWrite, to.handle, to.address, part.bytes)
+                    .is_ok();
+            if may {
+                return Sink::Registered(to);
+            }
+            self.does_not_fit(Sink::Nowhere, AsyncError::WriteProtection, part.immediate, memory);
+            return Sink::Nowhere;
+        }
+        let Some((number, receive)) = self.receives.next() else {
+            self.does_not_fit(Sink::Nowhere, AsyncError::ReceiveQueueEmpty, None, memory);
+            return Sink::Nowhere;
+        };
+        let mistake = receive.refused.or_else(|| {
+            let is_fault = self.check_receive(receive, 0, receive.bytes(), protection).is_err();
+            let is_short = receive.bytes() < part.bytes;
+            is_fault.then_some(Status::PROTECTION_ERROR).or(is_short.then_some(Status::LENGTH_ERROR))
+        });
+        self.receives.begin_next();
+        match mistake {
+            None => Sink::Receive(number),
+            Some(status) => {
+                self.receives.end_work(number, failed(Status::OP_RECEIVE.and(status)));
+                self.break_unless_unreliable(Status::REMOTE_DESCRIPTOR_ERROR, AsyncError::ConnectionLost, memory);
+                Sink::Nowhere
+            }
+        }
+    }
+
+    /// Moves a part to where it belongs.
+    fn place<M: LocalMemory>(
+        &mut self,
+        assembly: &Assembly,
+        part: &Fragment,
+        payload: &M::Payload,
+        protection: &Protection,
+        memory: &mut M,
+    ) -> Result<(), AsyncError> {
+        match assembly.sink {
+            Sink::Nowhere => {}
+            Sink::Registered(to) => {
+                let address = to.address.checked_add(u64::from(part.offset)).ok_or(AsyncError::WriteProtection)?;
+                let (tag, handle) = (self.attributes.tag, to.handle);
+                protection
+                    .check(tag, Access::RemoteWrite, handle, address, part.length)
+                    .map_err(|NotPermitted| AsyncError::WriteProtection)?;
+                memory.place(payload, Places::one(&LocalPlace { address, handle, bytes: part.length }));
+            }
+            Sink::Receive(number) => {
+                let receive = self.receives.descriptor(number).ok_or(AsyncError::Catastrophic)?;
+                self.check_receive(receive, part.offset, part.length, protection)
+                    .map_err(|NotPermitted| AsyncError::ConnectionLost)?;
+                memory.place(payload, receive.segments.part(part.offset, part.length));
+            }
+        }
+        Ok(())
+    }
+
+    /// All parts of a message have come.
+    fn message_came(&mut self, sink: Sink, part: &Fragment, protection: &Protection, memory: &mut impl LocalMemory) {
+        let immediate = part.immediate.unwrap_or(0);
+        let bits = part.immediate.map_or(Status::default(), |_| Status::IMMEDIATE).and(Status::DONE);
+        match (sink, part.immediate) {
+            (Sink::Nowhere, _) => return,
+            (Sink::Receive(number), _) => {
+                let status = Status::OP_RECEIVE.and(bits);
+                self.receives.end_work(number, Completion { bytes: part.bytes, immediate, status });
+            }
+            (Sink::Registered(_), None) => {}
+            (Sink::Registered(_), Some(_)) => {
+                let Some((number, receive)) = self.receives.next() else {
+                    return self.does_not_fit(Sink::Nowhere, AsyncError::ReceiveQueueEmpty, None, memory);
+                };
+                let mistake = receive.refused.or_else(|| {
+                    let is_fault = self.check_receive(receive, 0, receive.bytes(), protection).is_err();
+                    is_fault.then_some(Status::PROTECTION_ERROR)
+                });
+                self.receives.begin_next();
+                if let Some(status) = mistake {
+                    self.receives.end_work(number, failed(Status::OP_REMOTE_WRITE.and(status)));
+                    let error = AsyncError::ConnectionLost;
+                    return self.break_unless_unreliable(Status::REMOTE_DESCRIPTOR_ERROR, error, memory);
+                }
+                let status = Status::OP_REMOTE_WRITE.and(bits);
+                self.receives.end_work(number, Completion { bytes: part.bytes, immediate, status });
+            }
+        }
+        if self.attributes.reliability == Reliability::Reception {
+            self.outgoing.owed += 1;
+        }
+    }
+
+    /// A message or write has no place here. Unreliable: it is dropped, and the error handler hears of it, or, if it carried
+    /// immediate data, the receive that it would have used. Reliable: the connection ends, and the sender hears why.
+    fn does_not_fit(&mut self, sink: Sink, error: AsyncError, immediate: Option<u32>, memory: &mut impl LocalMemory) {
+        let is_write = error == AsyncError::WriteProtection;
+        let status = if is_write { Status::RDMA_PROTECTION_ERROR } else { Status::REMOTE_DESCRIPTOR_ERROR };
+        let own = if is_write {
+            Status::OP_REMOTE_WRITE.and(status)
+        } else {
+            Status::OP_RECEIVE.and(Status::PROTECTION_ERROR)
+        };
+        let told = match sink {
+            Sink::Receive(number) => Some(number),
+            _ if immediate.is_some() => {
+                self.receives.next().map(|(number, _)| number).inspect(|_| self.receives.begin_next())
+            }
+            _ => None,
+        };
+        match told {
+            Some(number) => self.receives.end_work(number, failed(own)),
+            None => self.note(error),
+        }
+        self.break_unless_unreliable(status, error, memory);
+    }
+
+    fn break_unless_unreliable(&mut self, status: Status, error: AsyncError, memory: &mut impl LocalMemory) {
+        if self.attributes.reliability.is_reliable() {
+            let messages = core::mem::take(&mut self.outgoing.owed);
+            self.outgoing.farewell = Some(ViFrame::Broken { messages, status });
+            self.end(error, memory);
+        }
+    }
+
+    fn read_came(
+        &mut self,
+        from: RemotePlace,
+        bytes: u32,
+        protection: &Protection,
+        memory: &mut impl LocalMemory,
+    ) -> Result<(), Violation> {
+        let is_possible = self.attributes.reliability.is_reliable()
+            && bytes <= self.attributes.transfer_bytes_max
+            && self.outgoing.answers.len() < READS_MAX;
+        if !is_possible {
+            return Err(Violation);
+        }
+        let tag = self.attributes.tag;
+        let may = self.attributes.remote_read
+            && protection.check(tag, Access::RemoteRead, from.handle, from.address, bytes).is_ok();
+        match may {
+            true => self.outgoing.answers.push_back(Answer { from, bytes, said: 0 }),
+            false => self.refuse_read(memory),
+        }
+        Ok(())
+    }
+
+    fn data_came<M: LocalMemory>(
+        &mut self,
+        offset: u32,
+        payload: &M::Payload,
+        protection: &Protection,
+        memory: &mut M,
+    ) -> Result<(), Violation> {
+        let length = M::bytes(payload);
+        let asked = self.outgoing.asked.front_mut().ok_or(Violation)?;
+        let read = self.sends.descriptor(asked.number).ok_or(Violation)?;
+        let bytes = read.bytes();
+        let is_possible = offset == asked.came && length <= bytes - asked.came && (length > 0 || bytes == 0);
+        if !is_possible {
+            return Err(Violation);
+        }
+        let tag = self.attributes.tag;
+        let is_fault =
+            |place: LocalPlace| protection.check(tag, Access::Local, place.handle, place.address, place.bytes).is_err();
+        if read.segments.part(offset, length).any(is_fault) {
+            let number = asked.number;
+            self.sends.end_work(number, failed(Status::of_send(read.operation).and(Status::PROTECTION_ERROR)));
+            self.break_unless_unreliable(Status::TRANSPORT_ERROR, AsyncError::ConnectionLost, memory);
+            return Ok(());
+        }
+        memory.place(payload, read.segments.part(offset, length));
+        asked.came += length;
+        if asked.came == bytes {
+            let number = asked.number;
+            self.outgoing.asked.pop_front();
+            self.end_sent(number);
+        }
+        Ok(())
+    }
+
+    fn read_was_refused(&mut self, memory: &mut impl LocalMemory) -> Result<(), Violation> {
+        let asked = self.outgoing.asked.pop_front().ok_or(Violation)?;
+        let operation = self.sends.descriptor(asked.number).ok_or(Violation)?.operation;
+        let completion = failed(Status::of_send(operation).and(Status::RDMA_PROTECTION_ERROR));
+        self.sends.end_work(asked.number, completion);
+        self.end(AsyncError::ConnectionLost, memory);
+        Ok(())
+    }
+
+    fn were_placed(&mut self, messages: u32) -> Result<(), Violation> {
+        if messages as usize > self.outgoing.unplaced.len() {
+            return Err(Violation);
+        }
+        for _ in 0..messages {
+            if let Some(number) = self.outgoing.unplaced.pop_front() {
+                self.end_sent(number);
+            }
+        }
+        Ok(())
+    }
+
+    fn was_broken(&mut self, messages: u32, status: Status, memory: &mut impl LocalMemory) -> Result<(), Violation> {
+        self.were_placed(messages)?;
+        if let Some(number) = self.outgoing.unplaced.pop_front()
+            && let Some(send) = self.sends.descriptor(number)
+        {
+            let completion = failed(Status::of_send(send.operation).and(known(status)));
+            self.sends.end_work(number, completion);
+        }
+        self.end(AsyncError::ConnectionLost, memory);
+        Ok(())
+    }
+
+    fn check_receive(
+        &self,
+        receive: &Descriptor,
+        offset: u32,
+        bytes: u32,
+        protection: &Protection,
+    ) -> Result<(), NotPermitted> {
+        receive.segments.part(offset, bytes).try_for_each(|place| {
+            protection.check(self.attributes.tag, Access::Local, place.handle, place.address, place.bytes)
+        })
+    }
+}
+
+/// Whether both are parts of one message.
+fn is_same(first: &ViFrame, other: &ViFrame) -> bool {
+    let begin = |frame: &ViFrame| match *frame {
+        ViFrame::Send { bytes, immediate, .. } => Some((None, bytes, immediate)),
+        ViFrame::Write { to, bytes, immediate, .. } => Some((Some(to), bytes, immediate)),
+        _ => None,
+    };
+    begin(first) == begin(other)
+}
+
+/// What a peer may say of a message of ours; anything else is a failure of what carries it.
+fn known(status: Status) -> Status {
+    let known = [Status::REMOTE_DESCRIPTOR_ERROR, Status::RDMA_PROTECTION_ERROR];
+    known.into_iter().find(|&one| one == status).unwrap_or(Status::TRANSPORT_ERROR)
+}

@@ -1,0 +1,114 @@
+//! Descriptors as programs write them.
+
+use super::*;
+use proptest::prelude::*;
+
+struct Written {
+    control: [u8; CONTROL_BYTES],
+    segments: Vec<[u8; SEGMENT_BYTES]>,
+}
+
+/// A descriptor with these control bits, this length and these segments.
+fn written(bits: u16, length: u32, segments: &[(u64, u32, u32)]) -> Written {
+    let mut control = [0xaa; CONTROL_BYTES];
+    control[12..14].copy_from_slice(&(segments.len() as u16).to_le_bytes());
+    control[14..16].copy_from_slice(&bits.to_le_bytes());
+    control[20..24].copy_from_slice(&7u32.to_le_bytes());
+    control[24..28].copy_from_slice(&length.to_le_bytes());
+    let segment = |&(address, handle, bytes): &(u64, u32, u32)| {
+        let mut segment = [0; SEGMENT_BYTES];
+        segment[..8].copy_from_slice(&address.to_le_bytes());
+        segment[8..12].copy_from_slice(&handle.to_le_bytes());
+        segment[12..].copy_from_slice(&bytes.to_le_bytes());
+        segment
+    };
+    Written { control, segments: segments.iter().map(segment).collect() }
+}
+
+fn read(written: &Written, queue: Queue) -> Descriptor {
+    Descriptor::read(99, &written.control, &written.segments, queue, &LIMITS)
+}
+
+#[test]
+fn fields_lie_where_the_standard_puts_them() {
+    let descriptor = read(&written(0b1101, 30, &[(5, 6, 99), (10, 1, 10), (20, 2, 20)]), Queue::Send);
+    assert_eq!((descriptor.address, descriptor.operation, descriptor.refused), (99, Operation::Write, None));
+    assert_eq!((descriptor.immediate, descriptor.fence), (Some(7), true));
+    assert_eq!(descriptor.remote, RemotePlace { address: 5, handle: MemoryHandle(6) });
+    let place = |address, handle, bytes| LocalPlace { address, handle: MemoryHandle(handle), bytes };
+    assert_eq!(descriptor.segments.places(), [place(10, 1, 10), place(20, 2, 20)]);
+    assert_eq!(descriptor.bytes(), 30);
+}
+
+/// Control bits, length, segments, queue, and what is wrong.
+type Case<'c> = (u16, u32, &'c [(u64, u32, u32)], Queue, Option<Status>);
+
+#[test]
+fn what_is_no_descriptor_is_refused() {
+    let format = Some(Status::FORMAT_ERROR);
+    let length = Some(Status::LENGTH_ERROR);
+    let many: Vec<_> = (0..=LIMITS.segments).map(|_| (0, 0, 0)).collect();
+    let cases: [Case<'_>; 14] = [
+        (0, 0, &[], Queue::Send, None),
+        (4, 0, &[(1, 1, 0)], Queue::Send, None),
+        (0, 0, &[], Queue::Receive, None),
+        (0, 77, &[(1, 1, 8)], Queue::Receive, None),
+        (3, 0, &[(1, 1, 0)], Queue::Send, format),
+        (0x10, 0, &[], Queue::Send, format),
+        (0x8000, 0, &[], Queue::Receive, format),
+        (1, 0, &[], Queue::Send, format),
+        (2, 0, &[], Queue::Send, format),
+        (2 | 4, 0, &[(1, 1, 0)], Queue::Send, format),
+        (1, 0, &[(1, 1, 0)], Queue::Receive, format),
+        (0, 0, &many, Queue::Send, format),
+        (0, 9, &[(1, 1, 8)], Queue::Send, length),
+        (0, 7, &[(1, 1, u32::MAX), (1, 1, 8)], Queue::Send, length),
+    ];
+    for (bits, bytes, segments, queue, expected) in cases {
+        assert_eq!(read(&written(bits, bytes, segments), queue).refused, expected, "{bits:#x} {segments:?}");
+    }
+    let few = Written { segments: Vec::new(), ..written(0, 8, &[(1, 1, 8)]) };
+    assert_eq!(read(&few, Queue::Send).refused, format, "fewer segments than it says");
+    assert_eq!(read(&written(0, 0, &many[1..]), Queue::Send).refused, None, "as many as are allowed");
+}
+
+#[test]
+fn a_receive_ignores_the_bits_of_sends() {
+    let descriptor = read(&written(4 | 8, 8, &[(1, 1, 8)]), Queue::Receive);
+    assert_eq!((descriptor.refused, descriptor.immediate, descriptor.fence), (None, None, false));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_survived(
+        control in any::<[u8; CONTROL_BYTES]>(),
+        segments in prop::collection::vec(any::<[u8; SEGMENT_BYTES]>(), 0..12),
+        is_send in any::<bool>(),
+    ) {
+        let queue = if is_send { Queue::Send } else { Queue::Receive };
+        let descriptor = Descriptor::read(1, &control, &segments, queue, &LIMITS);
+        let sum: u64 = descriptor.segments.places().iter().map(|place| u64::from(place.bytes)).sum();
+        prop_assert!(descriptor.refused == Some(Status::LENGTH_ERROR) || sum == u64::from(descriptor.bytes()));
+        prop_assert!(descriptor.segments.places().len() <= usize::from(LIMITS.segments));
+    }
+
+    #[test]
+    fn parts_cover_the_places_in_order(
+        lengths in prop::collection::vec(0..50u32, 0..7),
+        offset in 0..300u32,
+        bytes in 0..300u32,
+    ) {
+        let mut segments = Segments::NONE;
+        let mut addresses = Vec::new();
+        for (index, &bytes) in lengths.iter().enumerate() {
+            let address = 1000 * index as u64;
+            segments.push(LocalPlace { address, handle: MemoryHandle(1), bytes }).unwrap();
+            addresses.extend((address..).take(bytes as usize));
+        }
+        let part: Vec<LocalPlace> = segments.part(offset, bytes).collect();
+        prop_assert!(part.iter().all(|place| place.bytes > 0));
+        let covered: Vec<u64> = part.iter().flat_map(|place| (place.address..).take(place.bytes as usize)).collect();
+        let expected: Vec<u64> = addresses.into_iter().skip(offset as usize).take(bytes as usize).collect();
+        prop_assert_eq!(covered, expected);
+    }
+}
