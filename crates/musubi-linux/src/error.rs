@@ -168,6 +168,14 @@ pub(crate) trait Tried<T> {
     fn tried(self, action: &'static str) -> Result<T, Error>;
 }
 
+impl Error {
+    /// What the kernel said, if it is the kernel that did not do something.
+    pub(crate) fn errno(&self) -> Option<rustix::io::Errno> {
+        let Error::System { source, .. } = self else { return None };
+        source.raw_os_error().map(rustix::io::Errno::from_raw_os_error)
+    }
+}
+
 impl<T> Tried<T> for rustix::io::Result<T> {
     fn tried(self, action: &'static str) -> Result<T, Error> {
         self.map_err(|errno| Error::System { action, source: errno.into() })

@@ -205,6 +205,7 @@ fn a_peer_that_talks_nonsense_is_cut_off() {
         (end(STREAM, Direction::Receive).bytes().to_vec(), vec![]),
         (end(77, Direction::Receive).bytes().to_vec(), vec![]),
         (Message::Ready.bytes().to_vec(), vec![pipe.as_fd()]),
+        (Message::Ready.bytes().to_vec(), vec![pipe.as_fd(); 3]),
         (Message::Hello(forged.party).bytes().to_vec(), vec![pipe.as_fd()]),
         (Message::Observe { hash: PLAN.hash }.bytes().to_vec(), vec![]),
         (bell.bytes().to_vec(), vec![]),

@@ -50,7 +50,7 @@ impl PeerHalf {
     /// Checks and maps it; `None` if it is not the section of a link that `they` announced for `me`.
     pub(super) fn adopt(fd: &Descriptor, they: &Hello, me: u16) -> Option<PeerHalf> {
         let bytes = they.shape.section_bytes()?;
-        let mapping = sealed::adopt(fd, bytes, they.shape.blocks_at())?;
+        let mapping = sealed::adopt(fd, bytes, they.shape.blocks_at()).ok()?;
         header_fits(&peer_words(&mapping), they, me).then_some(PeerHalf(mapping))
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn receive(socket: BorrowedFd<'_>) -> Packet {
         Received::Packet(count, fds) => (count, fds),
         Received::Nothing => return Packet::Nothing,
         Received::Closed => return Packet::Closed,
-        Received::Truncated => return Packet::Garbage(Garbage::Foreign),
+        Received::Truncated | Received::Excess => return Packet::Garbage(Garbage::Foreign),
     };
     match Hello::parse(&bytes[..count]) {
         Ok(hello) => Packet::Hello(hello, fds),

@@ -21,7 +21,7 @@ use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Kept;
 
-/// Most descriptors that come with one packet; one with more is [`Received::Truncated`].
+/// Most descriptors that come with one packet; one with more is [`Received::Excess`].
 pub(crate) const FDS_MAX: usize = 2;
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -33,8 +33,10 @@ pub(crate) enum Received {
     Packet(usize, Vec<Descriptor>),
     Nothing,
     Closed,
-    /// Descriptors were lost: more than [`FDS_MAX`], or this process has none left.
+    /// Descriptors were lost, because this process has none left.
     Truncated,
+    /// There were more than [`FDS_MAX`].
+    Excess,
 }
 
 /// Sends a packet with at most [`FDS_MAX`] descriptors.
@@ -72,7 +74,7 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, into: &mut [u8]) -> Received {
         return Received::Closed;
     }
     if received.flags.contains(ReturnFlags::CTRUNC) {
-        return Received::Truncated;
+        return if fds.len() == FDS_MAX { Received::Excess } else { Received::Truncated };
     }
     Received::Packet(received.bytes.min(room), fds)
 }

@@ -14,6 +14,7 @@ use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
     memfd_create,
 };
+use rustix::io::Errno;
 
 use crate::error::{Error, Tried};
 use crate::os::descriptor::Descriptor;
@@ -37,12 +38,35 @@ pub(crate) fn new_own(name: &str, bytes: u32, present: u32) -> Result<(Descripto
     Ok((fd, mapping))
 }
 
-/// Checks and maps what another process made by [`new_own`] with the same numbers; `None` if it is something else.
-pub(crate) fn adopt(fd: &Descriptor, bytes: u32, present: u32) -> Option<Mapping> {
-    if !holds(fd, OWNER_WRITES, bytes) || fill(fd, present).is_err() {
-        return None;
+/// Why memory of another process is not taken.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    /// It is not what it should be: its owner's fault.
+    Unfit,
+    /// The kernel has no room for us to use it; it may have later.
+    NoRoom(Error),
+}
+
+impl Unusable {
+    /// What a failed call with a descriptor of another process says of it.
+    pub(crate) fn of(error: Error) -> Unusable {
+        match error.errno() {
+            Some(Errno::NOMEM | Errno::NOSPC | Errno::MFILE | Errno::NFILE | Errno::AGAIN | Errno::INTR) => {
+                Unusable::NoRoom(error)
+            }
+            _ => Unusable::Unfit,
+        }
     }
-    Mapping::shared(fd.as_fd(), bytes as usize, Access::Read).ok()
+}
+
+/// Checks and maps what another process made by [`new_own`] with the same numbers.
+pub(crate) fn adopt(fd: &Descriptor, bytes: u32, present: u32) -> Result<Mapping, Unusable> {
+    if !holds(fd, OWNER_WRITES, bytes) {
+        return Err(Unusable::Unfit);
+    }
+    fill(fd, present).map_err(Unusable::of)?;
+    let mapped = Mapping::shared(fd.as_fd(), bytes as usize, Access::Read);
+    mapped.tried("mapping shared memory (mmap, madvise)").map_err(Unusable::of)
 }
 
 /// Memory that all who get the descriptor can write, with all its pages.
@@ -138,7 +162,7 @@ mod tests {
         fcntl_add_seals(&fd, OWNER_WRITES).unwrap();
         let fd = Descriptor::from(fd);
         assert_eq!(bytes_present(&fd), HUGE_BYTES, "all of them behind the end");
-        assert!(adopt(&fd, HUGE_BYTES, HUGE_BYTES).is_some());
+        assert!(adopt(&fd, HUGE_BYTES, HUGE_BYTES).is_ok());
         assert_eq!(bytes_present(&fd), 2 * HUGE_BYTES);
     }
 

@@ -21,6 +21,7 @@ use crate::os::credentials::{Credentials, Mortality, mortality};
 use crate::os::descriptor::Descriptor;
 use crate::os::needs;
 use crate::os::packet_socket::{Answer, call};
+use crate::os::sealed::Unusable;
 use crate::process::rendezvous::connection::{Connection, Incoming, Outgoing, Sent, Stage};
 use crate::process::rendezvous::message::{Message, Party, Refusal};
 use crate::process::rendezvous::socket_names::Names;
@@ -180,9 +181,11 @@ impl Observer {
         match self.answer(number, &connection, deadline) {
             Ok(Heard::Section(party, fd)) => {
                 let fits = party.participant == number && self.plan.domain_of(number) == Some(party.domain);
-                match fits.then(|| PeerSection::adopt(self.plan, &fd, party)).flatten() {
-                    Some(section) => self.seen.push(Observed { section, pid, connection, pidfd }),
-                    None => self.not_believed(number, pid, Refusal::Section.words()),
+                let adopt = || PeerSection::adopt(self.plan, &fd, party);
+                match if fits { adopt() } else { Err(Unusable::Unfit) } {
+                    Ok(section) => self.seen.push(Observed { section, pid, connection, pidfd }),
+                    Err(Unusable::Unfit) => self.not_believed(number, pid, Refusal::Section.words()),
+                    Err(Unusable::NoRoom(why)) => self.refused.push(Unseen { participant: number, pid, why }),
                 }
             }
             Ok(Heard::Silence) => self.silent.push(Silent { participant: number, pid }),

@@ -18,7 +18,7 @@ use crate::os::clock::now_ns;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Process;
 use crate::os::mapping::Mapping;
-use crate::os::sealed;
+use crate::os::sealed::{self, Unusable};
 use crate::process::rendezvous::message::Party;
 
 /// The section that this participant writes.
@@ -105,15 +105,19 @@ pub struct PeerSection {
 }
 
 impl PeerSection {
-    /// Checks and maps what a peer sent; `None` if it is not the section it is said to be.
-    pub fn adopt(plan: &'static Plan<'static>, fd: &Descriptor, party: Party) -> Option<Arc<PeerSection>> {
-        let expected = layout::section_bytes(plan, party.domain)?;
+    /// Checks and maps what a peer sent.
+    pub(crate) fn adopt(
+        plan: &'static Plan<'static>,
+        fd: &Descriptor,
+        party: Party,
+    ) -> Result<Arc<PeerSection>, Unusable> {
+        let expected = layout::section_bytes(plan, party.domain).ok_or(Unusable::Unfit)?;
         if expected != party.section_bytes {
-            return None;
+            return Err(Unusable::Unfit);
         }
         let mapping = sealed::adopt(fd, expected, expected)?;
         let section = PeerSection { plan, mapping, party };
-        header_fits(&section.words(), party).then(|| Arc::new(section))
+        if header_fits(&section.words(), party) { Ok(Arc::new(section)) } else { Err(Unusable::Unfit) }
     }
 
     /// Global number of the owner.

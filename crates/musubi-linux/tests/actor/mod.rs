@@ -12,7 +12,7 @@ use musubi_core::plan::Plan;
 use musubi_linux::futex::{self, Wake, Watch};
 use musubi_linux::message::Message;
 use musubi_linux::{Direction, End, Observer, Options, Participant, Segment};
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 
 use crate::system::*;
 
@@ -175,6 +175,7 @@ impl Stage {
                 self.unread.extend(flood(instance, count.parse().unwrap()));
                 format!("{} unread", self.unread.len())
             }
+            ["room", descriptors] => room(descriptors.parse().unwrap()),
             ["limit", of, value] => limit(of, value.parse().unwrap()),
             ["strangers"] => {
                 let strangers = self.participant().strangers();
@@ -275,6 +276,13 @@ fn limit(of: &str, value: u64) -> String {
     };
     setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) }).unwrap();
     "limited".to_owned()
+}
+
+/// Lets this process have this many descriptors; more of them again is allowed.
+fn room(descriptors: u64) -> String {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(descriptors), maximum }).unwrap();
+    "done".to_owned()
 }
 
 fn observe(instance: &str) -> String {

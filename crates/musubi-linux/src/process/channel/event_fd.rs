@@ -20,6 +20,9 @@ use crate::os::descriptor::Descriptor;
 /// Most bytes that one clearing takes off one doorbell socket; the kernel queues fewer datagrams by default.
 const DRAIN_MAX: usize = 1024;
 
+/// Most doorbells of one link: one for each connection of a peer, since each brings one.
+const BELLS_OF_LINK_MAX: usize = 4;
+
 /// Whose doorbell: participant, epoch, serial of its end.
 pub(crate) type LinkKey = (u16, u32, u32);
 
@@ -51,7 +54,19 @@ impl EventGate {
             .tried("creating a doorbell (socketpair)")?;
         watch(&self.epoll, ours.as_fd())?;
         self.bells().push((key, ours.into()));
+        self.drop_oldest_bell(key);
         Ok(theirs.into())
+    }
+
+    /// Keeps the bells of one link within their bound.
+    fn drop_oldest_bell(&self, key: LinkKey) {
+        let mut bells = self.bells();
+        if bells.iter().filter(|(of, _)| *of == key).count() > BELLS_OF_LINK_MAX
+            && let Some(oldest) = bells.iter().position(|(of, _)| *of == key)
+        {
+            let (_, socket) = bells.remove(oldest);
+            let _ = epoll::delete(&self.epoll, &socket);
+        }
     }
 
     pub(crate) fn remove_bell(&self, key: LinkKey) {

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 
 use musubi_core::layout::header;
 use rustix::event::epoll;
+use rustix::io::Errno;
 
 use crate::direction::Direction;
 use crate::error::{Error, Tried};
@@ -19,6 +20,7 @@ use crate::os::clock::now_ns;
 use crate::os::epoll::NO_EVENT;
 use crate::os::{self, signals};
 use crate::process::rendezvous::connection::Stage;
+use crate::process::rendezvous::handshake::ACCEPT_PAUSE_NS;
 use crate::process::rendezvous::registry::{HALF_OPEN_NS_MAX, Registry, Shared, Token};
 
 /// Most events taken at once.
@@ -132,10 +134,12 @@ impl Registry {
         }
     }
 
-    /// Hears of callers.
-    pub(crate) fn watch_listener(&self, shared: &Shared) {
-        if let Some(listener) = &self.listener {
-            let _ = epoll::add(&shared.epoll, listener, Token::Listener.data(), epoll::EventFlags::IN);
+    /// Hears of callers; if the kernel has no room for that now, later.
+    pub(crate) fn watch_listener(&mut self, shared: &Shared) {
+        let Some(listener) = &self.listener else { return };
+        let watched = epoll::add(&shared.epoll, listener, Token::Listener.data(), epoll::EventFlags::IN);
+        if !matches!(watched, Ok(()) | Err(Errno::EXIST)) {
+            self.accept_again_ns = Some(now_ns() + ACCEPT_PAUSE_NS);
         }
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct Connection {
     outbox: VecDeque<Outgoing>,
     /// Descriptors sent since the peer had last read everything.
     unread: usize,
+    /// Something that came on it, or should have gone, was lost: see [`super::asking_again`].
+    pub(crate) incomplete: bool,
     /// When to try again, if what waits in the outbox is held back by something else than a full socket.
     pub(crate) retry: Option<Retry>,
 }
@@ -82,7 +84,7 @@ pub(crate) enum Incoming {
     Message(Message, Option<Descriptor>),
     Nothing,
     Closed,
-    /// Descriptors were lost: more than belong to any message, or this process has none left.
+    /// Descriptors were lost, because this process has none left.
     Truncated,
     Garbage(Garbage),
 }
@@ -102,7 +104,16 @@ pub(crate) enum Sent {
 
 impl Connection {
     pub(crate) fn new(socket: Kept, stage: Stage, credentials: Credentials, since_ns: u64) -> Connection {
-        Connection { socket, stage, credentials, since_ns, outbox: VecDeque::new(), unread: 0, retry: None }
+        Connection {
+            socket,
+            stage,
+            credentials,
+            since_ns,
+            outbox: VecDeque::new(),
+            unread: 0,
+            incomplete: false,
+            retry: None,
+        }
     }
 
     /// Sends now if nothing waits, else later, in order.
@@ -167,6 +178,7 @@ impl Connection {
             Received::Nothing => return Incoming::Nothing,
             Received::Closed => return Incoming::Closed,
             Received::Truncated => return Incoming::Truncated,
+            Received::Excess => return Incoming::Garbage(Garbage::Foreign),
         };
         match message::parse(&bytes[..count]) {
             Ok(message) if message.fds() == fds.len() => Incoming::Message(message, fds.pop()),

@@ -18,6 +18,7 @@ use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Kept;
 use crate::os::packet_socket::{Answer, call};
+use crate::os::sealed::Unusable;
 use crate::process::channel::doorbell::is_doorbell;
 use crate::process::rendezvous::connection::{Connection, Incoming, Stage};
 use crate::process::rendezvous::message::{Garbage, Message, Party, Refusal};
@@ -29,8 +30,8 @@ use crate::process::section::PeerSection;
 
 /// Most connections accepted, and most packets taken from one connection, before others get their turn.
 const TURN_MAX: usize = 32;
-/// Pause before accepting again when the process has no descriptors left, in nanoseconds.
-const ACCEPT_PAUSE_NS: u64 = 10_000_000;
+/// Pause before accepting again when the process has no descriptors left or the kernel no room, in nanoseconds.
+pub(crate) const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 
 impl Registry {
     /// Takes in those who connect.
@@ -96,18 +97,9 @@ impl Registry {
                 Incoming::Message(message, fd) => self.message(shared, id, message, fd),
                 Incoming::Nothing => return,
                 Incoming::Closed => return self.hung_up(shared, id),
-                Incoming::Truncated => self.truncated(shared, id),
+                Incoming::Truncated => self.missed(shared, id),
                 Incoming::Garbage(garbage) => return self.garbage(shared, id, garbage),
             }
-        }
-    }
-
-    /// We had no room for the descriptors of a message. A linked peer goes on without that message; a handshake is
-    /// broken off, and its caller tries again.
-    fn truncated(&mut self, shared: &Shared, id: u32) {
-        let linked = self.connections.get(&id).is_some_and(|c| matches!(c.stage, Stage::Linked(..)));
-        if !linked {
-            self.hung_up(shared, id);
         }
     }
 
@@ -149,7 +141,7 @@ impl Registry {
             return self.hung_up(shared, id);
         }
         self.send(shared, id, Message::Welcome(shared.me), Some(shared.section.fd()));
-        self.tell_all(shared, id, party.domain);
+        self.tell_all(shared, id, party);
     }
 
     /// Whether who calls may be let in, and its section.
@@ -184,14 +176,21 @@ impl Registry {
             Ok(Answer::Busy) | Err(_) => return Err(Refusal::Busy),
         }
         let uid = caller.uid;
-        let section = self.section_of(shared, party, fd).ok_or(Refusal::Section)?;
+        let section = match self.section_of(shared, party, fd) {
+            Ok(section) => section,
+            Err(Unusable::Unfit) => return Err(Refusal::Section),
+            Err(Unusable::NoRoom(error)) => {
+                self.failed_at(shared, party.participant, &error);
+                return Err(Refusal::Busy);
+            }
+        };
         if self.may_be_given(uid) { Ok(section) } else { Err(Refusal::Busy) }
     }
 
     /// The peer's section: mapped already, or checked and mapped now.
-    fn section_of(&self, shared: &Shared, party: Party, fd: &Descriptor) -> Option<Arc<PeerSection>> {
+    fn section_of(&self, shared: &Shared, party: Party, fd: &Descriptor) -> Result<Arc<PeerSection>, Unusable> {
         match self.peers.iter().find(|peer| peer.party == party) {
-            Some(peer) => Some(Arc::clone(&peer.section)),
+            Some(peer) => Ok(Arc::clone(&peer.section)),
             None => PeerSection::adopt(shared.plan, fd, party),
         }
     }
@@ -232,10 +231,16 @@ impl Registry {
             return self.turned_down(shared, id, whom, Refusal::Plan, party.hash);
         }
         let fits = party.participant == whom && shared.plan.domain_of(whom) == Some(party.domain) && party.epoch != 0;
-        let section = if fits { self.section_of(shared, party, &fd) } else { None };
-        let Some(section) = section else { return self.turned_down(shared, id, whom, Refusal::Section, party.hash) };
+        let section = match if fits { self.section_of(shared, party, &fd) } else { Err(Unusable::Unfit) } {
+            Ok(section) => section,
+            Err(Unusable::Unfit) => return self.turned_down(shared, id, whom, Refusal::Section, party.hash),
+            Err(Unusable::NoRoom(error)) => {
+                self.failed_at(shared, whom, &error);
+                return self.hung_up(shared, id);
+            }
+        };
         if self.admit(shared, id, party, section) {
-            self.tell_all(shared, id, party.domain);
+            self.tell_all(shared, id, party);
         } else {
             self.hung_up(shared, id);
         }
@@ -256,15 +261,16 @@ impl Registry {
     // ---- linked peers ----
 
     /// Tells a peer what there is to tell at the handshake.
-    fn tell_all(&mut self, shared: &Shared, id: u32, domain: u16) {
-        self.announce_all(shared, id, domain);
-        self.offer_segments(shared, id, domain);
+    fn tell_all(&mut self, shared: &Shared, id: u32, party: Party) {
+        self.announce_all(shared, id, party.domain);
+        self.give_doorbells_again(shared, id, party);
+        self.offer_segments(shared, id, party.domain);
         self.send(shared, id, Message::Ready, None);
     }
 
     fn told(&mut self, shared: &Shared, id: u32, peer: (u16, u32), message: Message, fd: Option<Descriptor>) {
         match (message, fd) {
-            (Message::Ready, None) => self.peer_ready(shared, peer),
+            (Message::Ready, None) => self.peer_ready(shared, id, peer),
             (Message::End { fifo, direction, open, serial }, None) if is_end_of(shared, peer.0, fifo, direction) => {
                 self.end_told(shared, peer, fifo, direction, (open, serial));
             }
@@ -275,19 +281,22 @@ impl Registry {
                 self.doorbell_told(peer, fifo, direction, (serial, fd));
             }
             (Message::Segment { smem, generation }, Some(fd)) => {
-                if !self.segment_told(shared, peer, smem, generation, fd) {
-                    self.cut_off(shared, id);
+                match self.segment_told(shared, peer, smem, generation, fd) {
+                    Ok(()) => (),
+                    Err(Unusable::Unfit) => self.cut_off(shared, id),
+                    Err(Unusable::NoRoom(_)) => self.missed(shared, id),
                 }
             }
             _ => self.cut_off(shared, id),
         }
     }
 
-    fn peer_ready(&mut self, shared: &Shared, (participant, epoch): (u16, u32)) {
+    fn peer_ready(&mut self, shared: &Shared, id: u32, (participant, epoch): (u16, u32)) {
         let Some(peer) = self.peer_mut(participant, epoch) else { return };
         peer.ready = true;
         // It knows us and our tickets by now, whichever of us called: what it owes on another connection is no news.
-        self.dials.remove(&participant);
+        self.obstacles.forget(participant);
+        self.told_all(shared, id, (participant, epoch));
         self.refresh(shared);
     }
 

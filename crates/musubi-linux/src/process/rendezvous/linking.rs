@@ -29,7 +29,7 @@ use crate::process::channel::mailbox::{
     INCARNATIONS_MAX, RxLinks, RxSender, RxState, TxLink, TxLinks, TxState, Versioned,
 };
 use crate::process::rendezvous::holding::{EndCore, Holding, Mailbox};
-use crate::process::rendezvous::message::Message;
+use crate::process::rendezvous::message::{Message, Party};
 use crate::process::rendezvous::registry::{Registry, Shared};
 use crate::process::section::{OwnPart, PeerPart};
 
@@ -157,9 +157,29 @@ impl Registry {
     pub(crate) fn give_doorbell(&mut self, shared: &Shared, core: &EndCore, who: LinkKey) {
         let Some(gate) = core.gate.get() else { return };
         let Some(peer) = self.peer_index(who.0, who.1) else { return };
-        let Ok(bell) = gate.add_bell(who) else { return };
+        let Ok(bell) = gate.add_bell(who) else {
+            if let Some(id) = self.peers[peer].connections.first().copied() {
+                self.missed(shared, id);
+            }
+            return;
+        };
         let message = Message::Doorbell { fifo: core.fifo, direction: core.direction, serial: core.serial };
         self.tell(shared, peer, message, Some(Arc::new(bell)));
+    }
+
+    /// Gives a peer on a further connection the sockets of the ends that it is linked with already.
+    pub(crate) fn give_doorbells_again(&mut self, shared: &Shared, connection: u32, party: Party) {
+        let cores: Vec<_> = self.holdings.iter().map(|holding| Arc::clone(&holding.core)).collect();
+        for core in cores {
+            let is_peer = |who: &LinkKey| (who.0, who.1) == (party.participant, party.epoch);
+            let (Some(gate), Some(who)) = (core.gate.get(), core.linked().into_iter().find(is_peer)) else { continue };
+            let Ok(bell) = gate.add_bell(who) else {
+                self.missed(shared, connection);
+                continue;
+            };
+            let message = Message::Doorbell { fifo: core.fifo, direction: core.direction, serial: core.serial };
+            self.send(shared, connection, message, Some(Arc::new(bell)));
+        }
     }
 
     /// A peer gave the socket that rings its end: put it into the link.

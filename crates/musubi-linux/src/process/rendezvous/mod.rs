@@ -11,6 +11,7 @@ pub(crate) mod membership;
 pub(crate) mod registry;
 pub(crate) mod slot;
 
+mod asking_again;
 mod handshake;
 mod in_flight;
 mod linking;

@@ -363,9 +363,10 @@ impl Registry {
     }
 
     /// A dialed connection ended before it was answered: busy or just dying. Called again unless the peer has come to
-    /// us meanwhile.
+    /// us meanwhile and told all.
     fn dial_broken(&mut self, shared: &Shared, participant: u16) {
-        if self.peers.iter().any(|peer| peer.party.participant == participant) {
+        let is_linked = self.peers.iter().any(|peer| peer.party.participant == participant);
+        if is_linked && !self.is_incomplete(participant) {
             self.dials.remove(&participant);
         } else {
             self.postpone(participant, now_ns());
@@ -463,7 +464,9 @@ impl Registry {
             let domains = shared.plan.smems[usize::from(member.number)].domains;
             let concerns =
                 |participant: &u16| shared.plan.domain_of(*participant).is_some_and(|d| domains.contains(&d));
-            member.view.settle(!self.dials.keys().any(concerns));
+            // Who has told all and is called again has long known our ticket, and we its.
+            let is_ready = |number: &u16| self.peers.iter().any(|peer| peer.ready && peer.party.participant == *number);
+            member.view.settle(!self.dials.keys().any(|number| concerns(number) && !is_ready(number)));
         }
         shared.changed.notify_all();
     }

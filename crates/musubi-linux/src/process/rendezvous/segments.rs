@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use musubi_core::layout::Part;
 
+use crate::error::{Error, Tried};
 use crate::os::descriptor::Descriptor;
 use crate::os::packet_socket::claim;
-use crate::os::sealed;
+use crate::os::sealed::{self, Unusable};
 use crate::process::rendezvous::membership::{SmemMember, TicketPeer, Tickets};
 use crate::process::rendezvous::message::Message;
 use crate::process::rendezvous::registry::{Registry, Shared};
@@ -35,17 +36,24 @@ impl Registry {
             }
             let Some(bytes) = member.right_to_create.is_some().then_some(member.bytes) else { continue };
             match sealed::new_common("musubi-segment", bytes) {
-                Ok(memory) => drop(self.adopt_segment(shared, index, Arc::new(memory), shared.me.epoch)),
+                Ok(memory) => {
+                    let _ = self.adopt_segment(shared, index, Arc::new(memory), shared.me.epoch);
+                }
                 Err(error) => member.failed(&error),
             }
         }
     }
 
-    fn adopt_segment(&mut self, shared: &Shared, index: usize, memory: Arc<Descriptor>, generation: u32) -> bool {
+    fn adopt_segment(
+        &mut self,
+        shared: &Shared,
+        index: usize,
+        memory: Arc<Descriptor>,
+        generation: u32,
+    ) -> Result<(), Error> {
         let member = &mut self.segments[index];
-        if member.view.renew(&memory, generation).is_err() {
-            return false;
-        }
+        let renewed = member.view.renew(&memory, generation).tried("mapping shared memory (mmap, madvise)");
+        renewed.inspect_err(|error| member.failed(error))?;
         member.memory = Some(memory);
         member.failure = None;
         let (number, creates) = (member.number, member.creating_domain == shared.me.domain);
@@ -53,7 +61,7 @@ impl Registry {
             self.offer_to_members(shared, number);
         }
         shared.changed.notify_all();
-        true
+        Ok(())
     }
 
     fn offer_to_members(&mut self, shared: &Shared, number: u16) {
@@ -83,7 +91,7 @@ impl Registry {
         }
     }
 
-    /// A peer hands on memory. False if it is nonsense.
+    /// A peer hands on memory.
     pub(crate) fn segment_told(
         &mut self,
         shared: &Shared,
@@ -91,23 +99,20 @@ impl Registry {
         smem: u16,
         generation: u32,
         memory: Descriptor,
-    ) -> bool {
-        let Some(domain) = shared.plan.domain_of(peer.0) else { return false };
-        let Some(index) = self.segments.iter().position(|member| member.number == smem) else { return false };
+    ) -> Result<(), Unusable> {
+        let domain = shared.plan.domain_of(peer.0).ok_or(Unusable::Unfit)?;
+        let index = self.segments.iter().position(|member| member.number == smem).ok_or(Unusable::Unfit)?;
         let member = &mut self.segments[index];
         let is_member = shared.plan.smems[usize::from(smem)].domains.contains(&domain);
         if !is_member || generation == 0 || !sealed::is_common(&memory, member.bytes) {
-            return false;
+            return Err(Unusable::Unfit);
         }
         if !member.prefers(shared.me.domain, domain, generation) {
-            return true;
+            return Ok(());
         }
         // Who hands it on may not be the one who made holes in it.
-        if let Err(error) = sealed::fill(&memory, member.bytes) {
-            member.failed(&error);
-            return true;
-        }
-        self.adopt_segment(shared, index, Arc::new(memory), generation)
+        let filled = sealed::fill(&memory, member.bytes).inspect_err(|error| member.failed(error));
+        filled.and_then(|()| self.adopt_segment(shared, index, Arc::new(memory), generation)).map_err(Unusable::of)
     }
 
     /// Recomputes the ticket lines of the channels that a domain is a member of.
