@@ -91,12 +91,17 @@ fn process(pid: i32) -> String {
     if pid == 0 { "process not known".to_owned() } else { format!("process {pid}") }
 }
 
+/// A process's number as a cell of the table.
+fn pid_cell(pid: i32) -> String {
+    if pid == 0 { "-".to_owned() } else { pid.to_string() }
+}
+
 fn participants(participants: &[Participant<'_>]) -> Table {
     let mut table = Table::new(PARTICIPANTS);
     for participant in participants {
         table.add_row([
             name(&participant.place),
-            participant.pid.to_string(),
+            pid_cell(participant.pid),
             match participant.state {
                 State::Running => "running",
                 State::Stalled => "STALLED",
@@ -280,5 +285,15 @@ mod tests {
         crate::screen::assert_fits(|width| render(&busy(), width));
         let narrow = render(&busy(), Some(80));
         assert!(["queued", "messages", "received", "lost"].iter().all(|word| narrow.contains(word)), "{narrow}");
+    }
+
+    #[test]
+    fn a_process_that_is_not_known_has_no_number() {
+        let mut report = busy();
+        report.participants[0].pid = 0;
+        let table = render(&report, None);
+        let row = table.lines().find(|line| line.contains("STALLED")).unwrap();
+        let has = |wanted: &str| row.split_whitespace().any(|cell| cell == wanted);
+        assert!(has("-") && !has("0"), "{table}");
     }
 }
