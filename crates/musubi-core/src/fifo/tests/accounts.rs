@@ -182,3 +182,13 @@ fn a_new_filter_raises_what_the_old_one_held() {
     send(&mut sender, 1, 1);
     assert!(matches!(sender.notify(&At(1), &bell), Notified::Held { .. }));
 }
+
+#[test]
+fn who_sleeps_gives_the_kernel_the_other_sides_word() {
+    let fifo = fifo(4);
+    let memory = Memory::new(&fifo);
+    let (sender, receiver) = memory.pair(&fifo);
+    let (of_sender, of_receiver) = (sender.bell().unwrap(), receiver.bell());
+    assert_eq!(of_sender.word(0).address(), memory.rx[rx::BELL as usize].as_ptr().cast_const());
+    assert_eq!(of_receiver.word(0).address(), memory.tx[tx::BELL as usize].as_ptr().cast_const());
+}
