@@ -1,8 +1,8 @@
 //! Descriptors that we have sent and nobody has read yet.
 //!
 //! What you may rely on: at most [`super::connection::UNREAD_MAX`] are unread on one connection. Callers without a link of one user,
-//! and connections given up with some unread, owe at most [`OF_USER_MAX`], all of them together [`OF_ALL_MAX`]; who owes
-//! more gets no descriptor, and no other user notices.
+//! and connections given up with some unread, owe at most [`OF_USER_MAX`], all of them together [`OF_ALL_MAX`] and
+//! [`SHARE`] more for each user; who owes more gets no descriptor, and no other user notices.
 //!
 //! How it works: the kernel lets a user have as many descriptors in flight as a process may have open, and refuses every
 //! further one, to whomever it goes. What was sent stays in flight although we close our end, as long as the other end
@@ -17,8 +17,10 @@ use crate::process::rendezvous::registry::Registry;
 
 /// Most descriptors that one user leaves unread outside of links, when it is given another.
 const OF_USER_MAX: usize = 64;
-/// Most that all users together do.
+/// Most that all users together do, apart from their shares.
 const OF_ALL_MAX: usize = 256;
+/// What every user may leave unread, whatever all others do.
+const SHARE: usize = 8;
 
 /// A connection given up while descriptors that we sent were unread.
 #[derive(Debug)]
@@ -55,10 +57,31 @@ impl Registry {
             of_all += descriptors;
             of_user += if owner == uid { descriptors } else { 0 };
         }
-        let may = of_user < OF_USER_MAX && of_all < OF_ALL_MAX;
+        let may = has_room(of_user, of_all);
         if !may {
             self.strangers.withheld = self.strangers.withheld.wrapping_add(1);
         }
         may
+    }
+}
+
+/// Whether a user that owes `of_user` may be given one more while all users together owe `of_all`.
+fn has_room(of_user: usize, of_all: usize) -> bool {
+    of_user < SHARE || (of_user < OF_USER_MAX && of_all < OF_ALL_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_users_that_read_nothing_leave_a_fifth_its_share() {
+        let hostile = 4 * OF_USER_MAX;
+        assert!(!has_room(OF_USER_MAX, hostile) && !has_room(OF_USER_MAX, OF_USER_MAX));
+        for owed in 0..SHARE {
+            assert!(has_room(owed, hostile + owed));
+        }
+        assert!(!has_room(SHARE, hostile + SHARE));
+        assert!(has_room(OF_USER_MAX - 1, OF_USER_MAX - 1), "alone it may owe more");
     }
 }
