@@ -13,6 +13,7 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     SocketAddrUnix, SocketType, connect, recvmsg, sendmsg, socket,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 mod neighbours;
 
@@ -116,6 +117,41 @@ fn who_does_not_fit_is_told_why() {
     }
     assert_eq!((own.counts().refused, own.counts().garbage), (count, 0));
     assert!(own.next_event().is_none());
+}
+
+/// Named in a process that runs one test alone, as limits are a process's.
+const ALONE: &str = "MUSUBI_TEST_ALONE";
+
+#[test]
+fn what_we_have_no_descriptors_for_is_no_fault_of_the_caller() {
+    const TEST: &str = "what_we_have_no_descriptors_for_is_no_fault_of_the_caller";
+    if std::env::var_os(ALONE).is_none() {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        assert!(again.args(["--exact", TEST, "--test-threads=1"]).env(ALONE, "1").status().unwrap().success());
+        return;
+    }
+    let mut own = Presence::open(options("shortage", 1)).unwrap();
+    let _named = Presence::open(options("shortage", 2)).unwrap();
+    let call = |caller: &OwnedFd| {
+        let sealed = SealFlags::FUTURE_WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        let (memory, bell) = (memory(sealed, SHAPE.section_bytes().unwrap()), bell());
+        post(caller, &call_of(2).bytes(), &[memory.as_fd(), bell.as_fd()]);
+    };
+    let caller = knock("shortage", 1);
+    call(&caller);
+    let now = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(128), ..now }).unwrap();
+    let mut filler: Vec<OwnedFd> = std::iter::from_fn(|| rustix::io::dup(&caller).ok()).collect();
+    // Room for the connection, and for nothing that comes on it.
+    filler.pop();
+    own.ready(Source::Listener, 0);
+    assert_eq!(answer(&caller), Some(Kind::Refuse(Refused::Busy)));
+    drop(filler);
+    // With room it is heard: this memory has no header.
+    let caller = knock("shortage", 1);
+    call(&caller);
+    own.ready(Source::Listener, 0);
+    assert_eq!(answer(&caller), Some(Kind::Refuse(Refused::Memory)));
 }
 
 #[test]

@@ -17,12 +17,12 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{FileType, fstat};
 use rustix::io::ReadWriteFlags;
 
-use super::hello::Hello;
+use super::hello::{Hello, Refused};
 use crate::error::Error;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::Run;
 use crate::os::mapping::Mapping;
-use crate::os::sealed;
+use crate::os::sealed::{self, Unusable};
 
 /// Our section of a link that is being made.
 #[derive(Debug)]
@@ -47,11 +47,18 @@ impl OwnHalf {
 pub(super) struct PeerHalf(Mapping);
 
 impl PeerHalf {
-    /// Checks and maps it; `None` if it is not the section of a link that `they` announced for `me`.
-    pub(super) fn adopt(fd: &Descriptor, they: &Hello, me: u16) -> Option<PeerHalf> {
-        let bytes = they.shape.section_bytes()?;
-        let mapping = sealed::adopt(fd, bytes, they.shape.blocks_at()).ok()?;
-        header_fits(&peer_words(&mapping), they, me).then_some(PeerHalf(mapping))
+    /// Checks and maps it.
+    ///
+    /// # Errors
+    /// [`Refused::Memory`] if it is not the section of a link that `they` announced for `me`; [`Refused::Busy`] if the kernel
+    /// has no room for us to map it now, which is no fault of theirs.
+    pub(super) fn adopt(fd: &Descriptor, they: &Hello, me: u16) -> Result<PeerHalf, Refused> {
+        let bytes = they.shape.section_bytes().ok_or(Refused::Memory)?;
+        let mapping = sealed::adopt(fd, bytes, they.shape.blocks_at()).map_err(|unusable| match unusable {
+            Unusable::Unfit => Refused::Memory,
+            Unusable::NoRoom(_) => Refused::Busy,
+        })?;
+        if header_fits(&peer_words(&mapping), they, me) { Ok(PeerHalf(mapping)) } else { Err(Refused::Memory) }
     }
 }
 

@@ -12,6 +12,8 @@ pub(super) enum Packet {
     Hello(Hello, Vec<Descriptor>),
     Nothing,
     Closed,
+    /// We had no room for its descriptors.
+    Missed,
     Garbage(Garbage),
 }
 
@@ -27,7 +29,8 @@ pub(super) fn receive(socket: BorrowedFd<'_>) -> Packet {
         Received::Packet(count, fds) => (count, fds),
         Received::Nothing => return Packet::Nothing,
         Received::Closed => return Packet::Closed,
-        Received::Truncated | Received::Excess => return Packet::Garbage(Garbage::Foreign),
+        Received::Truncated => return Packet::Missed,
+        Received::Excess => return Packet::Garbage(Garbage::Foreign),
     };
     match Hello::parse(&bytes[..count]) {
         Ok(hello) => Packet::Hello(hello, fds),

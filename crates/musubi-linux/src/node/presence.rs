@@ -331,13 +331,20 @@ impl Presence {
                 (Kind::Refuse(reason), true) => self.fail(id, Some(reason)),
                 _ => self.cut_off(id),
             },
-            Packet::Garbage(Garbage::Version) if is_dialed => self.fail(id, Some(Refused::Version)),
-            Packet::Garbage(Garbage::Version) => {
-                if let Some(half) = self.halves.remove(&id) {
-                    self.refuse(&half.socket, u16::MAX, Refused::Version);
-                }
-            }
+            Packet::Missed => self.not_understood(id, Refused::Busy),
+            Packet::Garbage(Garbage::Version) => self.not_understood(id, Refused::Version),
             Packet::Garbage(Garbage::Foreign) => self.cut_off(id),
+        }
+    }
+
+    /// Ends a connection on which something came that we could not take.
+    fn not_understood(&mut self, id: u32, reason: Refused) {
+        match self.halves.remove(&id) {
+            Some(Half { dialed: Some(offer), .. }) => {
+                self.events.push_back(Event::Failed { peer: offer.peer, refused: Some(reason) });
+            }
+            Some(half) => self.refuse(&half.socket, u16::MAX, reason),
+            None => {}
         }
     }
 
@@ -391,8 +398,8 @@ impl Presence {
     /// The section and the bell that came with a message.
     fn halves_of(&self, they: &Hello, fds: Vec<Descriptor>) -> Result<(PeerHalf, Descriptor), Refused> {
         let [section, bell] = <[Descriptor; 2]>::try_from(fds).map_err(|_| Refused::Memory)?;
-        let theirs = PeerHalf::adopt(&section, they, self.options.node).filter(|_| is_bell(&bell));
-        Ok((theirs.ok_or(Refused::Memory)?, bell))
+        let theirs = PeerHalf::adopt(&section, they, self.options.node)?;
+        if is_bell(&bell) { Ok((theirs, bell)) } else { Err(Refused::Memory) }
     }
 
     fn welcomed(&mut self, id: u32, they: &Hello, fds: Vec<Descriptor>) {
