@@ -69,10 +69,10 @@ fn attach(test: &str) -> (Participant, Participant) {
     (at("control").unwrap(), at("panel").unwrap())
 }
 
-/// Waits until the other end is there, so that what follows does not depend on when the two were linked.
-fn linked<T>(sender: &Sender<'_, Participant, T>) {
+/// Waits until each end knows the other, so that what follows does not depend on when the two were linked.
+fn linked<S, R>(sender: &Sender<'_, Participant, S>, receiver: &Receiver<'_, Participant, R>) {
     let begin = Instant::now();
-    while !sender.sense().connected {
+    while !sender.sense().connected || !receiver.sense().connected {
         assert!(begin.elapsed() < Duration::from_secs(60), "they never met");
         std::thread::yield_now();
     }
@@ -96,7 +96,7 @@ fn bytes<'a>(
 ) -> (Sender<'a, Participant, musubi_mdcom::Bytes>, Receiver<'a, Participant, musubi_mdcom::Bytes>) {
     let (sender, receiver) =
         (Mdcom::init(control).sender("bytes").unwrap(), Mdcom::init(panel).receiver("bytes").unwrap());
-    linked(&sender);
+    linked(&sender, &receiver);
     (sender, receiver)
 }
 
@@ -226,7 +226,7 @@ fn values_go_over_as_they_are() {
     let both = attach("values");
     let sender = Mdcom::init(&both.0).sender_of::<[u32; 3]>("values").unwrap();
     let receiver = Mdcom::init(&both.1).receiver_of::<[u32; 3]>("values").unwrap();
-    linked(&sender);
+    linked(&sender, &receiver);
     assert_eq!(sender.send([1, 2, 3], LONG), Ok(Notified::Raised));
     assert_eq!(receiver.recv(LONG), Ok([1, 2, 3]));
     let mut block = sender.alloc(LONG).unwrap();
@@ -243,7 +243,7 @@ fn a_message_of_another_length_is_no_value() {
     let both = attach("mistyped");
     let sender = Mdcom::init(&both.0).sender("values").unwrap();
     let receiver = Mdcom::init(&both.1).receiver_of::<[u32; 2]>("values").unwrap();
-    linked(&sender);
+    linked(&sender, &receiver);
     sender.send(&[1; 7], LONG).unwrap();
     sender.send(&[1; 8], LONG).unwrap();
     assert_eq!(receiver.recv(LONG), Err(Error::PeerFault));
@@ -294,8 +294,8 @@ fn a_channel_begins_anew_from_either_end() {
 fn who_sends_faster_than_the_rule_waits_or_is_told() {
     let both = attach("regulated");
     let sender = Mdcom::init(&both.0).sender("slow").unwrap();
-    let _receiver = Mdcom::init(&both.1).receiver("slow").unwrap();
-    linked(&sender);
+    let receiver = Mdcom::init(&both.1).receiver("slow").unwrap();
+    linked(&sender, &receiver);
     assert!(sender.send(b"first", Wait::Poll).is_ok());
     assert!(matches!(sender.send(b"second", Wait::Poll), Err(Error::Throttled { retry_ns: 1.. })));
     let short = Wait::For(Duration::from_micros(1));
@@ -327,7 +327,7 @@ fn a_set_names_the_most_urgent_that_has_something() {
     let (sender, receiver) = bytes(&both);
     let urgent = Mdcom::init(&both.0).sender("values").unwrap();
     let values = Mdcom::init(&both.1).receiver("values").unwrap();
-    linked(&urgent);
+    linked(&urgent, &values);
     let mut set = WaitSet::new([receiver.member(), values.member()]);
     assert_eq!(set.wait(Wait::Poll), Err(Error::Timeout));
     sender.send(b"later", LONG).unwrap();
