@@ -18,9 +18,9 @@ fn start(system: &Arc<Topology>, node: u32) -> Node {
 
 fn ping(node: &Node, of: u32) -> bool {
     let peer = NodeId::new(0, of).unwrap();
-    let request = node.with(|engine, hub| {
-        let now_ns = hub.now_ns();
-        engine.ping(now_ns, peer, 8, hub)
+    let request = node.with(|engine, links| {
+        let now_ns = links.now_ns();
+        engine.ping(now_ns, peer, 8, links)
     });
     let request = request.unwrap().unwrap();
     let deadline = Deadline::after(Duration::from_secs(20));

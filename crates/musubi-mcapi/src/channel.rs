@@ -37,7 +37,7 @@ impl<R: Running> Node<R> {
     }
 
     fn connect(&self, kind: ChannelKind, from: EndpointId, to: EndpointId) -> Result<Request<(), R>, Error> {
-        self.request(|engine, hub| engine.connect(kind, from, to, hub), |_| Ok(()))
+        self.request(|engine, links| engine.connect(kind, from, to, links), |_| Ok(()))
     }
 }
 
@@ -63,7 +63,7 @@ impl<R: Running> End<R> {
     {
         let node = endpoint.node();
         let name = endpoint.name();
-        let (handle, request) = node.runtime.with(|engine, hub| engine.open(kind, receives, name, hub))??;
+        let (handle, request) = node.runtime.with(|engine, links| engine.open(kind, receives, name, links))??;
         let endpoint = endpoint.clone();
         // An end only from when the request completes; until then dropping the request takes the opening back.
         Ok(Request::new(&node.runtime.clone(), request, move |_| {
@@ -75,7 +75,7 @@ impl<R: Running> End<R> {
         self.closed = true;
         let (kind, receives, handle) = (self.kind, self.receives, self.handle);
         let node = self.endpoint.node();
-        node.request(|engine, hub| engine.close(kind, receives, handle, hub), |_| Ok(()))
+        node.request(|engine, links| engine.close(kind, receives, handle, links), |_| Ok(()))
     }
 
     pub fn available(&self) -> Result<usize, Error> {
@@ -95,9 +95,9 @@ impl<R: Running> Drop for End<R> {
         }
         let (kind, receives, handle) = (self.kind, self.receives, self.handle);
         // The node may have ended, and the channel with it.
-        let _ = self.endpoint.node().runtime.with_aside(|engine, hub| {
-            if let Ok(request) = engine.close(kind, receives, handle, hub) {
-                engine.drop_request(request, hub);
+        let _ = self.endpoint.node().runtime.with_aside(|engine, links| {
+            if let Ok(request) = engine.close(kind, receives, handle, links) {
+                engine.drop_request(request, links);
             }
         });
     }

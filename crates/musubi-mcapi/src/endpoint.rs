@@ -48,7 +48,7 @@ impl<R: Running> Node<R> {
     /// # Errors
     /// [`Error::PortInvalid`], [`Error::EndpointExists`].
     pub fn create_endpoint(&self, port: Option<u32>) -> Result<Endpoint<R>, Error> {
-        let id = self.runtime.with(|engine, hub| engine.create_endpoint(port, hub))??;
+        let id = self.runtime.with(|engine, links| engine.create_endpoint(port, links))??;
         Ok(Endpoint::new(self.clone(), id))
     }
 
@@ -68,7 +68,7 @@ impl<R: Running> Node<R> {
     pub fn request_endpoint(&self, node: (u32, u32), port: u32) -> Result<Request<Remote<R>, R>, Error> {
         let finder = self.clone();
         self.request(
-            |engine, hub| engine.get_endpoint(node, port, hub),
+            |engine, links| engine.get_endpoint(node, port, links),
             move |outcome| match outcome {
                 Outcome::Endpoint(id) => Ok(Remote::new(finder, id)),
                 _ => Err(Error::General),
@@ -88,7 +88,7 @@ impl<R: Running> Node<R> {
     ) -> Result<T, Error> {
         let name = endpoint.name();
         let mut request: Request<T, R> = self.request(
-            |engine, hub| engine.endpoint_attribute(name, attribute.number(), T::BYTES, hub),
+            |engine, links| engine.endpoint_attribute(name, attribute.number(), T::BYTES, links),
             |outcome| match outcome {
                 Outcome::Attribute(bytes) => T::from_bytes(&bytes).ok_or(Error::AttributeSize),
                 _ => Err(Error::General),
@@ -121,7 +121,7 @@ impl<R: Running> Drop for Own<R> {
     fn drop(&mut self) {
         let id = self.id;
         // Deleted before, connected, or the node has ended: then it ends with the node.
-        let _ = self.node.runtime.with_aside(|engine, hub| engine.delete_endpoint(id, hub));
+        let _ = self.node.runtime.with_aside(|engine, links| engine.delete_endpoint(id, links));
     }
 }
 
@@ -153,7 +153,7 @@ impl<R: Running> Named for Remote<R> {
 impl<R: Running> Drop for Remote<R> {
     fn drop(&mut self) {
         let id = self.id;
-        let _ = self.node.runtime.with_aside(|engine, hub| engine.release_endpoint(id, hub));
+        let _ = self.node.runtime.with_aside(|engine, links| engine.release_endpoint(id, links));
     }
 }
 
@@ -173,7 +173,7 @@ impl<R: Running> Endpoint<R> {
     /// [`Error::ChannelConnected`]; [`Error::EndpointInvalid`] if it was deleted before.
     pub fn delete(self) -> Result<(), Error> {
         let id = self.own.id;
-        self.own.node.runtime.with(|engine, hub| engine.delete_endpoint(id, hub))?
+        self.own.node.runtime.with(|engine, links| engine.delete_endpoint(id, links))?
     }
 
     /// Sends a message and waits until the receiving node has it. Priority 0 is the most urgent.
@@ -185,9 +185,9 @@ impl<R: Running> Endpoint<R> {
         let (from, to) = (self.own.id, to.name());
         let runtime = &self.own.node.runtime;
         let mut confirming = None;
-        let sent = runtime.wait_for(deadline, |engine, hub| match confirming {
+        let sent = runtime.wait_for(deadline, |engine, links| match confirming {
             Some(request) => engine.take_outcome(request).transpose().map(|outcome| outcome.flatten().map(drop)),
-            None => match engine.send_message(from, to, priority, bytes, hub) {
+            None => match engine.send_message(from, to, priority, bytes, links) {
                 Ok(Sending::Blocked) => None,
                 Ok(Sending::Done) => Some(Ok(())),
                 Ok(Sending::Confirming(request)) => {
@@ -199,7 +199,7 @@ impl<R: Running> Endpoint<R> {
         });
         if let (Err(LinkError::Timeout), Some(request)) = (&sent, confirming) {
             // Nobody asks any more. If the node has ended meanwhile, there is nothing to drop.
-            let _ = runtime.with_aside(|engine, hub| engine.drop_request(request, hub));
+            let _ = runtime.with_aside(|engine, links| engine.drop_request(request, links));
         }
         sent?
     }
@@ -210,10 +210,10 @@ impl<R: Running> Endpoint<R> {
     /// As [`Endpoint::send`], but never a timeout.
     pub fn try_send(&self, to: &impl Named, priority: u32, bytes: &[u8]) -> Result<bool, Error> {
         let (from, to) = (self.own.id, to.name());
-        self.own.node.runtime.with(|engine, hub| {
-            let sending = engine.send_message(from, to, priority, bytes, hub)?;
+        self.own.node.runtime.with(|engine, links| {
+            let sending = engine.send_message(from, to, priority, bytes, links)?;
             if let Sending::Confirming(request) = sending {
-                engine.drop_request(request, hub);
+                engine.drop_request(request, links);
             }
             Ok(sending != Sending::Blocked)
         })?
@@ -225,8 +225,8 @@ impl<R: Running> Endpoint<R> {
     /// As [`Endpoint::send`]; [`Error::RequestLimit`], [`Error::MemoryLimit`].
     pub fn request_send(&self, to: &impl Named, priority: u32, bytes: Vec<u8>) -> Result<Request<(), R>, Error> {
         let (from, to) = (self.own.id, to.name());
-        let begin = |engine: &mut crate::node::Engine<R>, hub: &mut R::Ways| {
-            engine.send_message_later(from, to, priority, bytes, hub)
+        let begin = |engine: &mut crate::node::Engine<R>, links: &mut R::Ways| {
+            engine.send_message_later(from, to, priority, bytes, links)
         };
         self.own.node.request(begin, |_| Ok(()))
     }
@@ -237,10 +237,10 @@ impl<R: Running> Endpoint<R> {
     /// [`Error::EndpointInvalid`], [`Error::Timeout`].
     pub fn receive(&self, deadline: R::Deadline) -> Result<Message<R>, Error> {
         let id = self.own.id;
-        let took = self.own.node.runtime.wait_for(deadline, |engine, hub| {
+        let took = self.own.node.runtime.wait_for(deadline, |engine, links| {
             // A more urgent one may have come right behind the first.
-            hub.take_in(engine);
-            engine.receive_message(id, hub).transpose()
+            links.take_in(engine);
+            engine.receive_message(id, links).transpose()
         });
         Ok(Message::new(took??))
     }
@@ -264,9 +264,9 @@ impl<R: Running> Endpoint<R> {
     pub fn request_receive(&self) -> Result<Request<Message<R>, R>, Error> {
         let id = self.own.id;
         self.own.node.request(
-            |engine, hub| {
-                hub.take_in(engine);
-                engine.receive_message_later(id, hub)
+            |engine, links| {
+                links.take_in(engine);
+                engine.receive_message_later(id, links)
             },
             |outcome| match outcome {
                 Outcome::Message(message) => Ok(Message::new(message)),

@@ -70,9 +70,9 @@ impl<R: Running> Node<R> {
     pub fn ping(&self, (domain, node): (u32, u32), bytes: usize, deadline: R::Deadline) -> Result<RoundTrip, Error> {
         let node = NodeId::new(domain, node).ok_or(Error::NodeInvalid)?;
         let mut request: Request<RoundTrip, R> = self.request(
-            |engine, hub| {
-                let now_ns = hub.now_ns();
-                engine.ping(now_ns, node, bytes, hub)
+            |engine, links| {
+                let now_ns = links.now_ns();
+                engine.ping(now_ns, node, bytes, links)
             },
             |outcome| match outcome {
                 Outcome::Pong(ns) => Ok(RoundTrip { time: Duration::from_nanos(ns) }),
@@ -89,7 +89,7 @@ impl<R: Running> Node<R> {
     pub fn inspect(&self, (domain, node): (u32, u32), part: u32, deadline: R::Deadline) -> Result<Vec<u8>, Error> {
         let node = NodeId::new(domain, node).ok_or(Error::NodeInvalid)?;
         let mut request: Request<Vec<u8>, R> = self.request(
-            |engine, hub| engine.inspect(node, part, hub),
+            |engine, links| engine.inspect(node, part, links),
             |outcome| match outcome {
                 Outcome::Picture(bytes) => Ok(bytes),
                 _ => Err(Error::General),

@@ -69,7 +69,7 @@ impl<R: Running> PacketSender<R> {
     /// [`Error::ChannelInvalid`] if the receiver has closed it.
     pub fn send(&self, bytes: &[u8], deadline: R::Deadline) -> Result<(), Error> {
         let handle = self.end.handle;
-        self.runtime().wait_for(deadline, |engine, hub| match engine.send_packet(handle, bytes, hub) {
+        self.runtime().wait_for(deadline, |engine, links| match engine.send_packet(handle, bytes, links) {
             Ok(Sending::Blocked) => None,
             Ok(_) => Some(Ok(())),
             Err(error) => Some(Err(error)),
@@ -85,7 +85,7 @@ impl<R: Running> PacketSender<R> {
     /// As [`PacketSender::send`].
     pub fn send_shared(&self, bytes: impl Into<SharedBytes>, deadline: R::Deadline) -> Result<(), Error> {
         let (handle, bytes) = (self.end.handle, bytes.into());
-        self.runtime().wait_for(deadline, |engine, hub| match engine.send_packet_shared(handle, &bytes, hub) {
+        self.runtime().wait_for(deadline, |engine, links| match engine.send_packet_shared(handle, &bytes, links) {
             Ok(Sending::Blocked) => None,
             Ok(_) => Some(Ok(())),
             Err(error) => Some(Err(error)),
@@ -100,8 +100,8 @@ impl<R: Running> PacketSender<R> {
     /// As [`PacketSender::send`], if none went. If one is too large, none goes.
     pub fn send_burst(&self, packets: &[SharedBytes], deadline: R::Deadline) -> Result<usize, Error> {
         let (handle, mut gone) = (self.end.handle, 0);
-        let ended = self.runtime().wait_for(deadline, |engine, hub| {
-            match engine.send_packets_shared(handle, &packets[gone..], hub) {
+        let ended = self.runtime().wait_for(deadline, |engine, links| {
+            match engine.send_packets_shared(handle, &packets[gone..], links) {
                 Ok(more) => gone += more,
                 Err(error) => return Some(Err(error)),
             }
@@ -128,7 +128,7 @@ impl<R: Running> PacketSender<R> {
     /// As [`PacketSender::send`]; [`Error::RequestLimit`], [`Error::MemoryLimit`].
     pub fn request_send(&self, bytes: impl Into<SharedBytes>) -> Result<Request<(), R>, Error> {
         let handle = self.end.handle;
-        self.end.endpoint.node().request(|engine, hub| engine.send_packet_later(handle, bytes, hub), |_| Ok(()))
+        self.end.endpoint.node().request(|engine, links| engine.send_packet_later(handle, bytes, links), |_| Ok(()))
     }
 
     /// Closes this end.
@@ -181,7 +181,8 @@ impl<R: Running> PacketReceiver<R> {
     /// [`Error::Transmission`] once everything is read that came before the channel broke.
     pub fn receive(&self, deadline: R::Deadline) -> Result<Packet<R>, Error> {
         let (handle, runtime) = (self.end.handle, &self.end.endpoint.node().runtime);
-        let payload = runtime.wait_for(deadline, |engine, hub| engine.receive_packet(handle, hub).transpose())??;
+        let payload =
+            runtime.wait_for(deadline, |engine, links| engine.receive_packet(handle, links).transpose())??;
         Ok(Packet { payload: Some(payload), node: runtime.clone(), handle })
     }
 
@@ -206,7 +207,7 @@ impl<R: Running> PacketReceiver<R> {
         let node = self.end.endpoint.node();
         let runtime = node.runtime.clone();
         node.request(
-            |engine, hub| engine.receive_packet_later(handle, hub),
+            |engine, links| engine.receive_packet_later(handle, links),
             move |outcome| match outcome {
                 Outcome::Packet(payload) => Ok(Packet { payload: Some(payload), node: runtime, handle }),
                 _ => Err(Error::General),
@@ -306,10 +307,10 @@ impl<R: Running> Drop for Packet<R> {
         let Some(payload) = self.payload.take() else { return };
         let handle = self.handle;
         // If the node has ended, there is nothing to give back to.
-        let _ = self.node.with_aside(|engine, hub| {
+        let _ = self.node.with_aside(|engine, links| {
             // First: a block's place must be free before the sender hears of it.
-            hub.recycle(payload);
-            engine.packet_released(handle, bytes, hub);
+            links.recycle(payload);
+            engine.packet_released(handle, bytes, links);
         });
     }
 }

@@ -125,10 +125,10 @@ impl<T, R: Running> Drop for Request<T, R> {
     fn drop(&mut self) {
         let Some(finish) = self.finish.take() else { return };
         let id = self.id;
-        let last = self.node.with_aside(|engine, hub| {
+        let last = self.node.with_aside(|engine, links| {
             let outcome = engine.take_outcome(id);
             if let Ok(None) = outcome {
-                engine.drop_request(id, hub);
+                engine.drop_request(id, links);
             }
             outcome
         });

@@ -90,7 +90,7 @@ impl<T: Scalar, R: Running> ScalarSender<T, R> {
     pub fn send(&self, word: T, deadline: R::Deadline) -> Result<(), Error> {
         let handle = self.end.handle;
         let runtime = &self.end.endpoint.node().runtime;
-        match runtime.with(|engine, hub| engine.send_scalar(handle, T::BYTES, word.widen(), hub))?? {
+        match runtime.with(|engine, links| engine.send_scalar(handle, T::BYTES, word.widen(), links))?? {
             Sending::Blocked => self.send_later(word, deadline),
             _ => Ok(()),
         }
@@ -101,7 +101,7 @@ impl<T: Scalar, R: Running> ScalarSender<T, R> {
     fn send_later(&self, word: T, deadline: R::Deadline) -> Result<(), Error> {
         let handle = self.end.handle;
         let runtime = &self.end.endpoint.node().runtime;
-        runtime.wait_for(deadline, |engine, hub| match engine.send_scalar(handle, T::BYTES, word.widen(), hub) {
+        runtime.wait_for(deadline, |engine, links| match engine.send_scalar(handle, T::BYTES, word.widen(), links) {
             Ok(Sending::Blocked) => None,
             Ok(_) => Some(Ok(())),
             Err(error) => Some(Err(error)),
@@ -158,7 +158,7 @@ impl<T: Scalar, R: Running> ScalarReceiver<T, R> {
         let handle = self.end.handle;
         let word = self
             .runtime()
-            .wait_for(deadline, |engine, hub| engine.receive_scalar(handle, T::BYTES, hub).transpose())??;
+            .wait_for(deadline, |engine, links| engine.receive_scalar(handle, T::BYTES, links).transpose())??;
         Ok(T::narrow(word))
     }
 
@@ -186,7 +186,7 @@ impl<T: Scalar, R: Running> ScalarReceiver<T, R> {
             if let Err(error) = self.runtime().wake_when_changed(context.waker()) {
                 return Poll::Ready(Err(error.into()));
             }
-            let taken = self.runtime().with_aside(|engine, hub| engine.receive_scalar(handle, T::BYTES, hub));
+            let taken = self.runtime().with_aside(|engine, links| engine.receive_scalar(handle, T::BYTES, links));
             match taken.map_err(Error::from).and_then(|taken| taken) {
                 Ok(Some(word)) => Poll::Ready(Ok(T::narrow(word))),
                 Ok(None) => Poll::Pending,

@@ -30,7 +30,7 @@ fn start(system: &Arc<Topology>, node: u32) -> Node {
 }
 
 fn create(node: &Node, port: Option<u32>) -> EndpointId {
-    node.with(|engine, hub| engine.create_endpoint(port, hub)).unwrap().unwrap()
+    node.with(|engine, links| engine.create_endpoint(port, links)).unwrap().unwrap()
 }
 
 fn outcome(node: &Node, request: RequestId) -> Outcome<musubi_transport::runtime::Block> {
@@ -40,7 +40,7 @@ fn outcome(node: &Node, request: RequestId) -> Outcome<musubi_transport::runtime
 
 fn send(node: &Node, from: EndpointId, to: EndpointId) {
     let soon = Deadline::after(Duration::from_secs(30));
-    let sent = node.wait_for(soon, |engine, hub| match engine.send_message(from, to, 0, b"work", hub) {
+    let sent = node.wait_for(soon, |engine, links| match engine.send_message(from, to, 0, b"work", links) {
         Ok(Sending::Blocked) => None,
         other => Some(other),
     });
@@ -55,7 +55,7 @@ fn work(node: &Node, inbox: EndpointId, stop: &AtomicBool) {
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        let take = || node.wait_for(Deadline::Poll, |engine, hub| engine.receive_message(inbox, hub).transpose());
+        let take = || node.wait_for(Deadline::Poll, |engine, links| engine.receive_message(inbox, links).transpose());
         // All of it: a sender waits for credit, too.
         while take().is_ok() {}
         thread::sleep(Duration::from_nanos(round * 37 % 64 * TICK_NS / 16));
@@ -93,7 +93,7 @@ fn a_sender_waits_for_a_tick_at_most_while_the_receiver_computes() {
     let system = Arc::new(Topology { system: "work".into(), hash: 3, nodes, network: Network::default() });
     let (sender, receiver) = (start(&system, 1), start(&system, 2));
     let (from, inbox) = (create(&sender, None), create(&receiver, Some(PORT)));
-    let asked = sender.with(|engine, hub| engine.get_endpoint((0, 2), PORT, hub)).unwrap().unwrap();
+    let asked = sender.with(|engine, links| engine.get_endpoint((0, 2), PORT, links)).unwrap().unwrap();
     let Outcome::Endpoint(to) = outcome(&sender, asked) else { panic!("not an endpoint") };
     let stop = AtomicBool::new(false);
     let short = thread::scope(|scope| {

@@ -47,7 +47,7 @@ fn start(system: &Arc<Topology>, node: u32) -> Node {
 }
 
 fn create(node: &Node, port: Option<u32>) -> EndpointId {
-    node.with(|engine, hub| engine.create_endpoint(port, hub)).unwrap().unwrap()
+    node.with(|engine, links| engine.create_endpoint(port, links)).unwrap().unwrap()
 }
 
 fn soon() -> Deadline {
@@ -59,14 +59,14 @@ fn outcome(node: &Node, request: RequestId) -> Outcome<musubi_transport::runtime
 }
 
 fn get(node: &Node, of: u32, port: u32) -> EndpointId {
-    let request = node.with(|engine, hub| engine.get_endpoint((0, of), port, hub)).unwrap().unwrap();
+    let request = node.with(|engine, links| engine.get_endpoint((0, of), port, links)).unwrap().unwrap();
     let Outcome::Endpoint(endpoint) = outcome(node, request) else { panic!("not an endpoint") };
     endpoint
 }
 
 fn send(node: &Node, from: EndpointId, to: EndpointId, number: u32) {
     let sent =
-        node.wait_for(soon(), |engine, hub| match engine.send_message(from, to, 0, &number.to_le_bytes(), hub) {
+        node.wait_for(soon(), |engine, links| match engine.send_message(from, to, 0, &number.to_le_bytes(), links) {
             Ok(Sending::Blocked) => None,
             other => Some(other),
         });
@@ -76,7 +76,7 @@ fn send(node: &Node, from: EndpointId, to: EndpointId, number: u32) {
 }
 
 fn receive(node: &Node, at: EndpointId, deadline: Deadline) -> Result<u32, Error> {
-    let message = node.wait_for(deadline, |engine, hub| engine.receive_message(at, hub).transpose())??;
+    let message = node.wait_for(deadline, |engine, links| engine.receive_message(at, links).transpose())??;
     let mut bytes = [0; 4];
     message.payload.copy_to(&mut bytes);
     Ok(u32::from_le_bytes(bytes))
@@ -147,7 +147,7 @@ fn crowded(by_network: bool) {
                 let nothing = create(&one, None);
                 let short = Deadline::after(Duration::from_micros(u64::from(round % 7) * 300));
                 assert_eq!(receive(&one, nothing, short), Err(Error::Timeout));
-                one.with(|engine, hub| engine.delete_endpoint(nothing, hub)).unwrap().unwrap();
+                one.with(|engine, links| engine.delete_endpoint(nothing, links)).unwrap().unwrap();
             }
         });
         scope.spawn(|| {

@@ -71,7 +71,7 @@ impl Drive for Scripted {
 impl Describe for Scripted {}
 
 fn receive(node: &Node, at: EndpointId, deadline: Deadline) -> Result<usize, Error> {
-    let message = node.wait_for(deadline, |engine, hub| engine.receive_message(at, hub).transpose())??;
+    let message = node.wait_for(deadline, |engine, links| engine.receive_message(at, links).transpose())??;
     Ok(message.payload.len())
 }
 
@@ -83,7 +83,7 @@ fn a_sleeper_is_told_of_what_another_thread_has_left() {
     let of_node = Arc::clone(&kernel);
     let links = move |_: &_| Ok(Box::new(Scripted { kernel: of_node, read: VecDeque::new() }) as Box<_>);
     let node = Node::start_with(Arc::new(Topology::single_machine()), me, Options::default(), links).unwrap();
-    let create = || node.with(|engine, hub| engine.create_endpoint(None, hub)).unwrap().unwrap();
+    let create = || node.with(|engine, links| engine.create_endpoint(None, links)).unwrap().unwrap();
     let (inbox, other) = (create(), create());
     assert_eq!(receive(&node, other, Deadline::Poll), Err(Error::Timeout));
     thread::scope(|scope| {

@@ -34,11 +34,11 @@ fn soon() -> Deadline {
 }
 
 fn create(node: &Node, port: Option<u32>) -> EndpointId {
-    node.with(|engine, hub| engine.create_endpoint(port, hub)).unwrap().unwrap()
+    node.with(|engine, links| engine.create_endpoint(port, links)).unwrap().unwrap()
 }
 
 fn get(node: &Node, of: u32, port: u32) -> EndpointId {
-    let request = node.with(|engine, hub| engine.get_endpoint((0, of), port, hub)).unwrap().unwrap();
+    let request = node.with(|engine, links| engine.get_endpoint((0, of), port, links)).unwrap().unwrap();
     match outcome(node, request, soon()).unwrap() {
         Outcome::Endpoint(endpoint) => endpoint,
         other => panic!("{other:?}"),
@@ -52,7 +52,7 @@ fn outcome(node: &Node, request: RequestId, deadline: Deadline) -> Taken {
 }
 
 fn send(node: &Node, from: EndpointId, to: EndpointId, text: &[u8], deadline: Deadline) -> Result<(), Error> {
-    node.wait_for(deadline, |engine, hub| match engine.send_message(from, to, 0, text, hub) {
+    node.wait_for(deadline, |engine, links| match engine.send_message(from, to, 0, text, links) {
         Ok(Sending::Blocked) => None,
         Ok(_) => Some(Ok(())),
         Err(error) => Some(Err(error)),
@@ -60,7 +60,7 @@ fn send(node: &Node, from: EndpointId, to: EndpointId, text: &[u8], deadline: De
 }
 
 fn receive(node: &Node, at: EndpointId, deadline: Deadline) -> Result<Vec<u8>, Error> {
-    let message = node.wait_for(deadline, |engine, hub| engine.receive_message(at, hub).transpose())??;
+    let message = node.wait_for(deadline, |engine, links| engine.receive_message(at, links).transpose())??;
     let mut bytes = vec![0; message.payload.len()];
     message.payload.copy_to(&mut bytes);
     Ok(bytes)
@@ -292,7 +292,7 @@ fn a_future_is_woken_when_its_request_completes() {
     let (ready, is_ready) = mpsc::channel();
     let task = thread::spawn(move || {
         for round in 0..100u32 {
-            let request = one.with_aside(|engine, hub| engine.receive_message_later(inbox, hub)).unwrap().unwrap();
+            let request = one.with_aside(|engine, links| engine.receive_message_later(inbox, links)).unwrap().unwrap();
             ready.send(()).unwrap();
             block_on(std::future::poll_fn(|context| match one.wake_when_complete(request, context.waker()) {
                 Ok(true) => Poll::Ready(()),

@@ -68,15 +68,15 @@ fn outcome(node: &Node, request: RequestId) -> Outcome<musubi_transport::runtime
 }
 
 fn create(node: &Node, port: Option<u32>) -> EndpointId {
-    node.with(|engine, hub| engine.create_endpoint(port, hub)).unwrap().unwrap()
+    node.with(|engine, links| engine.create_endpoint(port, links)).unwrap().unwrap()
 }
 
 /// Sends a message of so many bytes to node 1.
 fn send(node: &Node, bytes: usize) {
-    let asked = node.with(|engine, hub| engine.get_endpoint((0, 1), INBOX, hub)).unwrap().unwrap();
+    let asked = node.with(|engine, links| engine.get_endpoint((0, 1), INBOX, links)).unwrap().unwrap();
     let Outcome::Endpoint(to) = outcome(node, asked) else { panic!("not an endpoint") };
     let (from, payload) = (create(node, None), vec![1; bytes]);
-    let sent = node.wait_for(soon(), |engine, hub| match engine.send_message(from, to, 0, &payload, hub) {
+    let sent = node.wait_for(soon(), |engine, links| match engine.send_message(from, to, 0, &payload, links) {
         Ok(Sending::Blocked) => None,
         other => Some(other),
     });
@@ -86,7 +86,7 @@ fn send(node: &Node, bytes: usize) {
 }
 
 fn receive(node: &Node, inbox: EndpointId) {
-    node.wait_for(soon(), |engine, hub| engine.receive_message(inbox, hub).transpose()).unwrap().unwrap();
+    node.wait_for(soon(), |engine, links| engine.receive_message(inbox, links).transpose()).unwrap().unwrap();
 }
 
 /// Open descriptors, threads, kilobytes of memory in use.
@@ -209,8 +209,8 @@ fn peers_that_are_killed_leave_nothing() {
         }
         // What is unread would fill the inbox.
         while one
-            .wait_for(Deadline::after(Duration::from_millis(2)), |engine, hub| {
-                engine.receive_message(inbox, hub).transpose()
+            .wait_for(Deadline::after(Duration::from_millis(2)), |engine, links| {
+                engine.receive_message(inbox, links).transpose()
             })
             .is_ok()
         {}

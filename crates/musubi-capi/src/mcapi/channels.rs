@@ -2,7 +2,7 @@
 
 use musubi_mcapi::Error;
 use musubi_mcapi::engine::{ChannelHandle, ChannelKind, Sending};
-use musubi_transport::runtime::Hub;
+use musubi_transport::runtime::NodeLinks;
 
 use super::endpoints::fails_on_limit;
 use super::exports::export;
@@ -20,8 +20,9 @@ use ChannelKind::{Packet, Scalar};
 /// # Safety
 /// `request` is NULL or points to room for a request.
 unsafe fn connect(kind: ChannelKind, from: u32, to: u32, request: *mut u32) -> Result<(), Status> {
-    let by =
-        |engine: &mut NodeEngine, hub: &mut Hub| Ok(Begun::Later(engine.connect(kind, end(from)?, end(to)?, hub)?));
+    let by = |engine: &mut NodeEngine, links: &mut NodeLinks| {
+        Ok(Begun::Later(engine.connect(kind, end(from)?, end(to)?, links)?))
+    };
     // SAFETY: the caller's promise; nothing else is written.
     bound(|bound| unsafe { begin(bound, request, Goes::Nowhere, by) })
 }
@@ -39,8 +40,8 @@ unsafe fn open(
 ) -> Result<(), Status> {
     bound(|bound| {
         given(handle)?;
-        let by = |engine: &mut NodeEngine, hub: &mut Hub| {
-            let (channel, request) = engine.open(kind, receives, end(endpoint)?, hub)?;
+        let by = |engine: &mut NodeEngine, links: &mut NodeLinks| {
+            let (channel, request) = engine.open(kind, receives, end(endpoint)?, links)?;
             // SAFETY: the caller's promise, and it is not NULL.
             unsafe { handle.write(channel.0) };
             Ok(Begun::Later(request))
@@ -55,8 +56,8 @@ unsafe fn open(
 /// # Safety
 /// `request` is NULL or points to room for a request.
 unsafe fn close(kind: ChannelKind, receives: bool, handle: u32, request: *mut u32) -> Result<(), Status> {
-    let by = |engine: &mut NodeEngine, hub: &mut Hub| {
-        Ok(Begun::Later(engine.close(kind, receives, ChannelHandle(handle), hub)?))
+    let by = |engine: &mut NodeEngine, links: &mut NodeLinks| {
+        Ok(Begun::Later(engine.close(kind, receives, ChannelHandle(handle), links)?))
     };
     // SAFETY: the caller's promise; nothing else is written.
     bound(|bound| unsafe { begin(bound, request, Goes::Nowhere, by) })
@@ -73,7 +74,7 @@ fn available(kind: ChannelKind, handle: u32) -> Result<u32, Status> {
 pub(crate) fn send(
     bound: &ThreadNode,
     handle: ChannelHandle,
-    mut attempt: impl FnMut(&mut NodeEngine, &mut Hub) -> Result<Sending, Error>,
+    mut attempt: impl FnMut(&mut NodeEngine, &mut NodeLinks) -> Result<Sending, Error>,
 ) -> Result<(), Status> {
     let mut sending = bound.with(&mut attempt)?;
     if sending == Sending::Done {
@@ -83,9 +84,9 @@ pub(crate) fn send(
     if sending == Sending::Blocked && fails_on_limit(bound, from)? {
         return Err(Status::MemoryLimit);
     }
-    let sent = bound.wait(timeout_ms, |engine, hub| {
+    let sent = bound.wait(timeout_ms, |engine, links| {
         if sending == Sending::Blocked {
-            match attempt(engine, hub) {
+            match attempt(engine, links) {
                 Ok(now) => sending = now,
                 Err(error) => return Some(Err(error.into())),
             }
@@ -100,13 +101,13 @@ pub(crate) fn send(
 pub(crate) fn receive<R>(
     bound: &ThreadNode,
     handle: ChannelHandle,
-    mut attempt: impl FnMut(&mut NodeEngine, &mut Hub) -> Result<Option<R>, Error>,
+    mut attempt: impl FnMut(&mut NodeEngine, &mut NodeLinks) -> Result<Option<R>, Error>,
 ) -> Result<R, Status> {
     if let Some(received) = bound.with(&mut attempt)? {
         return Ok(received);
     }
     let (_, timeout_ms) = timeout_ms(bound, handle)?;
-    bound.wait(timeout_ms, |engine, hub| attempt(engine, hub).map_err(Status::from).transpose())
+    bound.wait(timeout_ms, |engine, links| attempt(engine, links).map_err(Status::from).transpose())
 }
 
 /// The endpoint of a channel's end, and its timeout.

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use musubi_mcapi::EndpointId;
 use musubi_mcapi::engine::{Outcome, RequestId};
-use musubi_transport::runtime::{Block, Hub};
+use musubi_transport::runtime::{Block, NodeLinks};
 
 use super::exports::export;
 use super::node::{NodeEngine, ThreadNode, bound};
@@ -33,8 +33,8 @@ pub(crate) fn named(endpoint: u32) -> Result<EndpointId, Status> {
 /// Whether a blocking call at one of our endpoints fails rather than waits for memory.
 #[cold]
 pub(crate) fn fails_on_limit(bound: &ThreadNode, endpoint: EndpointId) -> Result<bool, Status> {
-    let value = bound.with(|engine, hub| {
-        let request = engine.endpoint_attribute(endpoint, ATTRIBUTE_MEMORY_TYPE, 4, hub)?;
+    let value = bound.with(|engine, links| {
+        let request = engine.endpoint_attribute(endpoint, ATTRIBUTE_MEMORY_TYPE, 4, links)?;
         engine.take_outcome(request)
     })?;
     let Some(Ok(Outcome::Attribute(value))) = value else { return Ok(false) };
@@ -49,8 +49,8 @@ pub(crate) fn outcome(bound: &ThreadNode, request: RequestId, timeout_ms: u32) -
         Err(error) => Some(Err(error.into())),
     });
     if waited.as_ref().err() == Some(&Status::Timeout) {
-        bound.with(|engine, hub| {
-            engine.drop_request(request, hub);
+        bound.with(|engine, links| {
+            engine.drop_request(request, links);
             Ok(())
         })?;
     }
@@ -86,7 +86,7 @@ export! {
     fn mcapi_endpoint_create(port_id: u32) -> u32, else 0; {
         bound(|bound| {
             let port = (port_id != PORT_ANY).then_some(port_id);
-            bound.with(|engine, hub| engine.create_endpoint(port, hub)).map(EndpointId::bits)
+            bound.with(|engine, links| engine.create_endpoint(port, links)).map(EndpointId::bits)
         })
     }
 
@@ -94,8 +94,8 @@ export! {
     fn mcapi_endpoint_get_i(domain_id: u32, node_id: u32, port_id: u32, endpoint: *mut u32, request: *mut u32); {
         bound(|bound| {
             given(endpoint)?;
-            let by = |engine: &mut NodeEngine, hub: &mut Hub| {
-                Ok(Begun::Later(engine.get_endpoint((domain_id, node_id), port_id, hub)?))
+            let by = |engine: &mut NodeEngine, links: &mut NodeLinks| {
+                Ok(Begun::Later(engine.get_endpoint((domain_id, node_id), port_id, links)?))
             };
             // SAFETY: the caller's promise: the place is the library's until the request has completed.
             unsafe { begin(bound, request, Goes::Endpoint { place: endpoint }, by) }
@@ -105,7 +105,7 @@ export! {
     /// Gets an endpoint as soon as it exists.
     fn mcapi_endpoint_get(domain_id: u32, node_id: u32, port_id: u32, timeout: u32) -> u32, else 0; {
         bound(|bound| {
-            let request = bound.with(|engine, hub| engine.get_endpoint((domain_id, node_id), port_id, hub))?;
+            let request = bound.with(|engine, links| engine.get_endpoint((domain_id, node_id), port_id, links))?;
             match outcome(bound, request, timeout)? {
                 Outcome::Endpoint(endpoint) => Ok(endpoint.bits()),
                 _ => Err(Status::General),
@@ -117,7 +117,7 @@ export! {
     fn mcapi_endpoint_release(endpoint: u32); {
         bound(|bound| {
             let endpoint = named(endpoint)?;
-            bound.with(|engine, hub| engine.release_endpoint(endpoint, hub))
+            bound.with(|engine, links| engine.release_endpoint(endpoint, links))
         })
     }
 
@@ -125,7 +125,7 @@ export! {
     fn mcapi_endpoint_delete(endpoint: u32); {
         bound(|bound| {
             let endpoint = named(endpoint)?;
-            bound.with(|engine, hub| engine.delete_endpoint(endpoint, hub))
+            bound.with(|engine, links| engine.delete_endpoint(endpoint, links))
         })
     }
 
@@ -135,7 +135,7 @@ export! {
             let endpoint = named(endpoint)?;
             given(attribute)?;
             let request =
-                bound.with(|engine, hub| engine.endpoint_attribute(endpoint, attribute_num, attribute_size, hub))?;
+                bound.with(|engine, links| engine.endpoint_attribute(endpoint, attribute_num, attribute_size, links))?;
             let value = self::attribute(bound, request, Status::EndpointInvalid)?;
             // SAFETY: the caller's promise.
             unsafe { put(&value, attribute, attribute_size) }

@@ -9,7 +9,7 @@ use musubi_mcapi::engine::Sending;
 use musubi_mcapi::{EndpointId, Error};
 use musubi_transport::links::Payload;
 use musubi_transport::running::Ways as _;
-use musubi_transport::runtime::{Block, Hub};
+use musubi_transport::runtime::{Block, NodeLinks};
 
 use super::endpoints::{fails_on_limit, named};
 use super::exports::export;
@@ -43,8 +43,8 @@ fn room(buffer: *mut c_void, size: usize) -> Result<(), Status> {
 
 /// Sends, waiting as long as the sending endpoint's attribute says.
 fn send(bound: &ThreadNode, from: EndpointId, to: EndpointId, priority: u32, payload: &[u8]) -> Result<(), Status> {
-    let tried = bound.with(|engine, hub| {
-        let sending = engine.send_message(from, to, priority, payload, hub)?;
+    let tried = bound.with(|engine, links| {
+        let sending = engine.send_message(from, to, priority, payload, links)?;
         let timeout_ms = if sending == Sending::Done { 0 } else { engine.endpoint_timeout_ms(from)? };
         Ok((sending, timeout_ms))
     })?;
@@ -55,9 +55,9 @@ fn send(bound: &ThreadNode, from: EndpointId, to: EndpointId, priority: u32, pay
     if sending == Sending::Done {
         return Ok(());
     }
-    let sent = bound.wait(timeout_ms, |engine, hub| {
+    let sent = bound.wait(timeout_ms, |engine, links| {
         if sending == Sending::Blocked {
-            match engine.send_message(from, to, priority, payload, hub) {
+            match engine.send_message(from, to, priority, payload, links) {
                 Ok(now) => sending = now,
                 Err(error) => return Some(Err(error.into())),
             }
@@ -88,8 +88,8 @@ pub(crate) fn give_up(
     sent: Result<(), Status>,
 ) -> Result<(), Status> {
     if let (Err(Status::Timeout), Sending::Confirming(request)) = (&sent, sending) {
-        bound.with(|engine, hub| {
-            engine.drop_request(request, hub);
+        bound.with(|engine, links| {
+            engine.drop_request(request, links);
             Ok(())
         })?;
         return if timeout_ms == 0 { Ok(()) } else { sent };
@@ -100,15 +100,15 @@ pub(crate) fn give_up(
 /// Begins to send.
 fn send_later(
     engine: &mut NodeEngine,
-    hub: &mut Hub,
+    links: &mut NodeLinks,
     (from, to): (EndpointId, EndpointId),
     priority: u32,
     payload: &[u8],
 ) -> Result<Begun, Error> {
-    Ok(match engine.send_message(from, to, priority, payload, hub)? {
+    Ok(match engine.send_message(from, to, priority, payload, links)? {
         Sending::Done => Begun::Done(Became::sent(payload.len())),
         Sending::Confirming(request) => Begun::Later(request),
-        Sending::Blocked => Begun::Later(engine.send_message_later(from, to, priority, payload.to_vec(), hub)?),
+        Sending::Blocked => Begun::Later(engine.send_message_later(from, to, priority, payload.to_vec(), links)?),
     })
 }
 
@@ -130,9 +130,9 @@ export! {
             // SAFETY: the caller's promise.
             let payload = unsafe { bytes(buffer.cast(), buffer_size, Status::MessageSize) }?;
             let goes = Goes::Sent { from: buffer.addr() };
-            let by = |engine: &mut NodeEngine, hub: &mut Hub| {
+            let by = |engine: &mut NodeEngine, links: &mut NodeLinks| {
                 let ends = (end(send_endpoint)?, end(receive_endpoint)?);
-                send_later(engine, hub, ends, priority, payload)
+                send_later(engine, links, ends, priority, payload)
             };
             // SAFETY: the caller's promise; nothing is written but the number.
             unsafe { begin(bound, request, goes, by) }
@@ -158,9 +158,9 @@ export! {
         bound(|bound| {
             room(buffer, buffer_size)?;
             let goes = Goes::Message { buffer: buffer.cast(), size: buffer_size };
-            let by = |engine: &mut NodeEngine, hub: &mut Hub| {
-                hub.take_in(engine);
-                Ok(Begun::Later(engine.receive_message_later(end(receive_endpoint)?, hub)?))
+            let by = |engine: &mut NodeEngine, links: &mut NodeLinks| {
+                links.take_in(engine);
+                Ok(Begun::Later(engine.receive_message_later(end(receive_endpoint)?, links)?))
             };
             // SAFETY: the caller's promise: the buffer is the library's until the request has completed.
             unsafe { begin(bound, request, goes, by) }
@@ -178,9 +178,9 @@ export! {
 
 /// Receives, waiting as long as the endpoint's attribute says.
 fn receive(bound: &ThreadNode, at: EndpointId) -> Result<Payload<Block>, Status> {
-    let tried = bound.with(|engine, hub| {
-        hub.take_in(engine);
-        Ok(match engine.receive_message(at, hub)? {
+    let tried = bound.with(|engine, links| {
+        links.take_in(engine);
+        Ok(match engine.receive_message(at, links)? {
             Some(message) => Ok(message.payload),
             None => Err(engine.endpoint_timeout_ms(at)?),
         })
@@ -189,10 +189,10 @@ fn receive(bound: &ThreadNode, at: EndpointId) -> Result<Payload<Block>, Status>
         Ok(payload) => return Ok(payload),
         Err(timeout_ms) => timeout_ms,
     };
-    bound.wait(timeout_ms, |engine, hub| {
+    bound.wait(timeout_ms, |engine, links| {
         // A more urgent one may have come right behind the first.
-        hub.take_in(engine);
-        match engine.receive_message(at, hub) {
+        links.take_in(engine);
+        match engine.receive_message(at, links) {
             Ok(message) => message.map(|message| Ok(message.payload)),
             Err(error) => Some(Err(error.into())),
         }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock, TryLockError}
 use musubi_mcapi::engine::Engine;
 use musubi_mcapi::process::Running as Node;
 use musubi_mcapi::{Error, NodeId};
-use musubi_transport::runtime::{Block, Deadline, DeadlineExt, Hub, Options};
+use musubi_transport::runtime::{Block, Deadline, DeadlineExt, NodeLinks, Options};
 use musubi_transport::{LinkError, notices};
 
 use super::at_exit::deliver_at_exit;
@@ -60,12 +60,18 @@ impl ThreadNode {
 
     /// Does something with the engine.
     #[inline]
-    pub(crate) fn with<R>(&self, by: impl FnOnce(&mut NodeEngine, &mut Hub) -> Result<R, Error>) -> Result<R, Status> {
+    pub(crate) fn with<R>(
+        &self,
+        by: impl FnOnce(&mut NodeEngine, &mut NodeLinks) -> Result<R, Error>,
+    ) -> Result<R, Status> {
         Ok(self.node.with(by)??)
     }
 
     /// Does something with the engine once all that has arrived is taken in: for what programs count.
-    pub(crate) fn count<R>(&self, by: impl FnOnce(&mut NodeEngine, &mut Hub) -> Result<R, Error>) -> Result<R, Status> {
+    pub(crate) fn count<R>(
+        &self,
+        by: impl FnOnce(&mut NodeEngine, &mut NodeLinks) -> Result<R, Error>,
+    ) -> Result<R, Status> {
         Ok(self.node.with_arrivals(by)??)
     }
 
@@ -73,12 +79,12 @@ impl ThreadNode {
     #[inline]
     pub(crate) fn look<R>(
         &self,
-        mut by: impl FnMut(&mut NodeEngine, &mut Hub) -> Result<R, Error>,
+        mut by: impl FnMut(&mut NodeEngine, &mut NodeLinks) -> Result<R, Error>,
     ) -> Result<R, Status> {
         let mut looks = 0;
-        let looked = self.node.wait_for(Deadline::Poll, |engine, hub| {
+        let looked = self.node.wait_for(Deadline::Poll, |engine, links| {
             looks += 1;
-            (looks > 1).then(|| by(engine, hub))
+            (looks > 1).then(|| by(engine, links))
         });
         match looked {
             Err(LinkError::Timeout) => self.with(by),
@@ -90,7 +96,7 @@ impl ThreadNode {
     pub(crate) fn wait<R>(
         &self,
         timeout_ms: u32,
-        ready: impl FnMut(&mut NodeEngine, &mut Hub) -> Option<Result<R, Status>>,
+        ready: impl FnMut(&mut NodeEngine, &mut NodeLinks) -> Option<Result<R, Status>>,
     ) -> Result<R, Status> {
         self.node.wait_for(deadline(timeout_ms), ready)?
     }

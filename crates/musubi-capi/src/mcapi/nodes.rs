@@ -176,7 +176,7 @@ export! {
         bound(|bound| {
             given(attribute)?;
             let request = bound
-                .with(|engine, hub| engine.node_attribute((domain_id, node_id), attribute_num, attribute_size, hub))?;
+                .with(|engine, links| engine.node_attribute((domain_id, node_id), attribute_num, attribute_size, links))?;
             let value = self::attribute(bound, request, Status::General)?;
             // SAFETY: the caller's promise.
             unsafe { put(&value, attribute, attribute_size) }

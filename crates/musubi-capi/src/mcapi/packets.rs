@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use musubi_mcapi::engine::{ChannelHandle, Sending};
 use musubi_transport::links::Payload;
-use musubi_transport::runtime::Hub;
+use musubi_transport::runtime::NodeLinks;
 
 use super::channels::{receive, send};
 use super::exports::export;
@@ -21,7 +21,7 @@ export! {
             // SAFETY: the caller's promise.
             let payload = unsafe { bytes(buffer.cast(), size, Status::PacketSize) }?;
             let handle = ChannelHandle(send_handle);
-            send(bound, handle, |engine, hub| engine.send_packet(handle, payload, hub))?;
+            send(bound, handle, |engine, links| engine.send_packet(handle, payload, links))?;
             bound.sent.note(buffer.addr());
             Ok(())
         })
@@ -33,11 +33,11 @@ export! {
             // SAFETY: the caller's promise.
             let payload = unsafe { bytes(buffer.cast(), size, Status::PacketSize) }?;
             let handle = ChannelHandle(send_handle);
-            let by = |engine: &mut NodeEngine, hub: &mut Hub| {
-                let begun = match engine.send_packet(handle, payload, hub)? {
+            let by = |engine: &mut NodeEngine, links: &mut NodeLinks| {
+                let begun = match engine.send_packet(handle, payload, links)? {
                     Sending::Done => Begun::Done(Became::sent(payload.len())),
                     Sending::Confirming(request) => Begun::Later(request),
-                    Sending::Blocked => Begun::Later(engine.send_packet_later(handle, payload.to_vec(), hub)?),
+                    Sending::Blocked => Begun::Later(engine.send_packet_later(handle, payload.to_vec(), links)?),
                 };
                 bound.sent.note(buffer.addr());
                 Ok(begun)
@@ -53,7 +53,7 @@ export! {
             given(buffer)?;
             given(received_size)?;
             let handle = ChannelHandle(receive_handle);
-            let payload = receive(bound, handle, |engine, hub| engine.receive_packet(handle, hub))?;
+            let payload = receive(bound, handle, |engine, links| engine.receive_packet(handle, links))?;
             let size = payload.len();
             let address = bound.held().keep(handle, payload);
             // SAFETY: the caller's promise, and it is not NULL.
@@ -69,8 +69,8 @@ export! {
         bound(|bound| {
             given(buffer)?;
             let handle = ChannelHandle(receive_handle);
-            let by = |engine: &mut NodeEngine, hub: &mut Hub| {
-                Ok(Begun::Later(engine.receive_packet_later(handle, hub)?))
+            let by = |engine: &mut NodeEngine, links: &mut NodeLinks| {
+                Ok(Begun::Later(engine.receive_packet_later(handle, links)?))
             };
             // SAFETY: the caller's promise: the place is the library's until the request has completed.
             unsafe { begin(bound, request, Goes::Packet { place: buffer, handle }, by) }
@@ -84,11 +84,11 @@ export! {
             let (handle, bytes) = (packet.handle, packet.bytes);
             // Its place must be free before the sender hears of it.
             let buffer = packet.into_buffer();
-            bound.with(|engine, hub| {
+            bound.with(|engine, links| {
                 if let Some(buffer) = buffer {
-                    hub.recycle(Payload::Owned(buffer));
+                    links.recycle(Payload::Owned(buffer));
                 }
-                engine.packet_released(handle, bytes, hub);
+                engine.packet_released(handle, bytes, links);
                 Ok(())
             })
         })

@@ -10,13 +10,13 @@ use super::status::Status;
 #[inline]
 fn put(handle: u32, size: u8, value: u64) -> Result<(), Status> {
     let handle = ChannelHandle(handle);
-    bound(|bound| send(bound, handle, |engine, hub| engine.send_scalar(handle, size, value, hub)))
+    bound(|bound| send(bound, handle, |engine, links| engine.send_scalar(handle, size, value, links)))
 }
 
 #[inline]
 fn take(handle: u32, size: u8) -> Result<u64, Status> {
     let handle = ChannelHandle(handle);
-    bound(|bound| receive(bound, handle, |engine, hub| engine.receive_scalar(handle, size, hub)))
+    bound(|bound| receive(bound, handle, |engine, links| engine.receive_scalar(handle, size, links)))
 }
 
 /// Defines sending and receiving for a size.

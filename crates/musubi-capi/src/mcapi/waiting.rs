@@ -8,7 +8,7 @@
 
 use musubi_mcapi::Error;
 use musubi_mcapi::engine::RequestId;
-use musubi_transport::runtime::Hub;
+use musubi_transport::runtime::NodeLinks;
 
 use super::exports::{export, give};
 use super::node::{NodeEngine, ThreadNode, bound};
@@ -37,15 +37,15 @@ pub(crate) unsafe fn begin(
     bound: &ThreadNode,
     number: *mut u32,
     goes: Goes,
-    by: impl FnOnce(&mut NodeEngine, &mut Hub) -> Result<Begun, Error>,
+    by: impl FnOnce(&mut NodeEngine, &mut NodeLinks) -> Result<Begun, Error>,
 ) -> Result<(), Status> {
     given(number)?;
-    let (request, status) = bound.with(|engine, hub| {
+    let (request, status) = bound.with(|engine, links| {
         let mut requests = bound.requests();
         if let Err(status) = requests.room() {
             return Ok((0, status));
         }
-        let request = match by(engine, hub) {
+        let request = match by(engine, links) {
             Ok(Begun::Later(request)) => requests.begin(request, goes),
             Ok(Begun::Done(outcome)) => requests.begin_done(outcome),
             Err(error) => requests.begin_failed(error.into()),
@@ -88,13 +88,13 @@ unsafe fn tell_size(outcome: Became, size: *mut usize) {
 fn test(bound: &ThreadNode, number: u32) -> Result<(Became, bool), Status> {
     let mut seen = bound.requests().seen(number);
     if let Some(Seen::Pending { .. }) = seen {
-        seen = bound.look(|engine, hub| {
+        seen = bound.look(|engine, links| {
             let seen = settle(bound, number, engine);
             if seen == Some(Seen::Pending { waiter: 0 })
                 && let Some(request) = bound.requests().engines(number)
             {
                 // For programs of one thread that do nothing else until one end of a channel is open.
-                engine.polled(request, Hub::now_ns, hub);
+                engine.polled(request, NodeLinks::now_ns, links);
             }
             Ok(seen)
         })?;
@@ -262,7 +262,7 @@ export! {
             given(request)?;
             // SAFETY: the caller's promise, and it is not NULL.
             let number = unsafe { request.read() };
-            bound.with(|engine, hub| {
+            bound.with(|engine, links| {
                 let mut requests = bound.requests();
                 if requests.sends(number) {
                     // What was sent is the receiver's: there is nothing left to lose, whichever way it went.
@@ -274,8 +274,8 @@ export! {
                 }
                 match requests.engines(number) {
                     Some(pending) => {
-                        engine.cancel(pending, hub)?;
-                        engine.drop_request(pending, hub);
+                        engine.cancel(pending, links)?;
+                        engine.drop_request(pending, links);
                         requests.cancel(number);
                         Ok(())
                     }

@@ -17,7 +17,7 @@ use musubi_mcapi::process::Running as Node;
 use musubi_mcapi::{Error, NodeId};
 use musubi_transport::links::Links as _;
 use musubi_transport::notices;
-use musubi_transport::runtime::{Block, Hub, Options};
+use musubi_transport::runtime::{Block, NodeLinks, Options};
 use musubi_transport::tcp;
 use musubi_transport::topology::Topology;
 
@@ -93,7 +93,7 @@ impl Tool {
     /// # Errors
     /// As [`Engine::ping`].
     pub fn ping(&self, peer: NodeId, bytes: usize) -> Result<Question, Error> {
-        self.ask(|engine, hub| engine.ping(now_ns(), peer, bytes, hub))
+        self.ask(|engine, links| engine.ping(now_ns(), peer, bytes, links))
     }
 
     /// Asks for a part of its picture.
@@ -101,7 +101,7 @@ impl Tool {
     /// # Errors
     /// As [`Engine::inspect`].
     pub fn inspect(&self, peer: NodeId, part: u32) -> Result<Question, Error> {
-        self.ask(|engine, hub| engine.inspect(peer, part, hub))
+        self.ask(|engine, links| engine.inspect(peer, part, links))
     }
 
     /// The node that we are.
@@ -111,13 +111,13 @@ impl Tool {
 
     /// What happened last to its connections over TCP.
     pub fn last_event(&self) -> Option<String> {
-        let log = self.node.with(|_, hub| hub.log()).ok()?;
+        let log = self.node.with(|_, links| links.log()).ok()?;
         log.into_iter().min_by_key(|entry| entry.age_ns).map(|entry| entry.text)
     }
 
     fn ask(
         &self,
-        question: impl FnOnce(&mut Engine<Block>, &mut Hub) -> Result<RequestId, Error>,
+        question: impl FnOnce(&mut Engine<Block>, &mut NodeLinks) -> Result<RequestId, Error>,
     ) -> Result<Question, Error> {
         self.node.with(question)?.map(Question)
     }
@@ -143,7 +143,7 @@ impl Tool {
                 Err(error) => return Err(error),
             }
         }
-        self.node.with(|engine, hub| engine.drop_request(question.0, hub))?;
+        self.node.with(|engine, links| engine.drop_request(question.0, links))?;
         Ok(None)
     }
 }

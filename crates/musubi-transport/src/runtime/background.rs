@@ -94,8 +94,8 @@ fn drive<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, mut state: Mutex
     while state.driver == Driver::Background && !state.has_finished() {
         shared.serve(&mut state);
         let until_ns = state.due_ns();
-        if state.hub.prepare_sleep() {
-            state.hub.finish_sleep();
+        if state.links.prepare_sleep() {
+            state.links.finish_sleep();
             state = shared.make_way(state);
             continue;
         }
@@ -108,7 +108,7 @@ fn drive<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, mut state: Mutex
         state = shared.lock_anyway();
         if state.driver == Driver::Background && !state.has_finished() {
             state.asleep = false;
-            state.hub.finish_sleep();
+            state.links.finish_sleep();
         }
     }
 }

@@ -101,8 +101,8 @@ impl<P: Protocol<Block = Block>> Node<P> {
 /// Lets peers ring from now on; until when the loop may sleep, unless something came meanwhile.
 fn sleep_prepared<P: Protocol<Block = Block>>(state: &mut State<P>) -> Option<u64> {
     let until_ns = state.due_ns();
-    if state.hub.prepare_sleep() {
-        state.hub.finish_sleep();
+    if state.links.prepare_sleep() {
+        state.links.finish_sleep();
         return None;
     }
     state.driver = Driver::Loop;

@@ -33,10 +33,10 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         if state.has_finished() {
             return true;
         }
-        state.hub.now_ns();
-        state.hub.flush_all();
+        state.links.now_ns();
+        state.links.flush_all();
         self.serve(&mut state);
-        let delivered = state.hub.has_delivered();
+        let delivered = state.links.has_delivered();
         self.unlock(state);
         delivered
     }

@@ -6,7 +6,7 @@
 //! How it works: a report is large, and costs more to hand on than a scalar to take in; so a frame of a lane is looked at
 //! where it lies, and handed on in the shortest form that it has.
 
-use super::hub::{Block, Hub};
+use super::node_links::{Block, NodeLinks};
 use crate::Priority;
 use crate::carrier::Drive;
 use crate::links::Report;
@@ -19,7 +19,7 @@ pub(super) const REPORTS_MAX: u32 = 256;
 /// Gives the protocol what has arrived, at most [`REPORTS_MAX`] reports: before taking the most urgent message, say, as a
 /// more urgent one may lie right behind the first.
 #[inline]
-pub(super) fn all<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub) {
+pub(super) fn all<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLinks) {
     for _ in 0..REPORTS_MAX {
         if one(engine, links).is_none() {
             return;
@@ -29,7 +29,7 @@ pub(super) fn all<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub) {
 
 /// Gives the protocol one report and says its frame's class, that of control if it is none; `None` if there is no report.
 #[inline(always)]
-pub(super) fn one<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub) -> Option<Priority> {
+pub(super) fn one<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLinks) -> Option<Priority> {
     let Some(memory) = &mut links.memory else { return rest(engine, links) };
     match memory.next_place() {
         Some(place) => brief(engine, links, place),
@@ -40,7 +40,7 @@ pub(super) fn one<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub) -
 
 /// What is no frame of a lane.
 #[inline(never)]
-fn rest<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub) -> Option<Priority> {
+fn rest<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLinks) -> Option<Priority> {
     let report = links.next_of_rest()?;
     let now_ns = links.time_of::<P>(&report);
     let class = if let Report::Frame { header, .. } = &report { header.class } else { Priority::MOST_URGENT };
@@ -50,7 +50,7 @@ fn rest<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub) -> Option<P
 
 /// The next frame of a lane, if its payload is a word at most.
 #[inline(never)]
-fn brief<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub, place: u16) -> Option<Priority> {
+fn brief<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLinks, place: u16) -> Option<Priority> {
     let memory = links.memory.as_mut()?;
     let Some((node, header, word)) = memory.brief_from(place) else { return arrival(engine, links, place) };
     let now_ns = links.time_of_frame::<P>(&header);
@@ -60,7 +60,7 @@ fn brief<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub, place: u16
 
 /// The next frame of a lane, whose payload is longer; or what is to be reported instead.
 #[inline(never)]
-fn arrival<P: Protocol<Block = Block>>(engine: &mut P, links: &mut Hub, place: u16) -> Option<Priority> {
+fn arrival<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLinks, place: u16) -> Option<Priority> {
     let memory = links.memory.as_mut()?;
     // If the link has just ended there is a report of that, and its successor's frames come behind it.
     let arrival = if memory.holds_reports() { None } else { memory.arrival_from(place) };

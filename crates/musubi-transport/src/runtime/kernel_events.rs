@@ -7,7 +7,7 @@ use musubi_linux::descriptor::Descriptor;
 use musubi_linux::epoll::NO_EVENT;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 
-use super::hub::Block;
+use super::node_links::Block;
 use super::shared::{Shared, State};
 use crate::protocol::Protocol;
 
@@ -56,7 +56,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
                     silence(&self.alarm);
                     state.alarm_ns = u64::MAX;
                 }
-                token => state.hub.ready(token),
+                token => state.links.ready(token),
             }
         }
     }

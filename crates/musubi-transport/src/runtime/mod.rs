@@ -21,11 +21,10 @@
 mod background;
 mod events;
 mod exit;
-mod face;
 mod future;
-mod hub;
 mod intake;
 mod kernel_events;
+mod node_links;
 mod rounds;
 mod shared;
 mod wait;
@@ -37,13 +36,14 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 pub use background::TICK_NS;
-pub use hub::{Block, Hub, Wiring};
 pub use musubi_linux::{Deadline, DeadlineExt};
+pub use node_links::{Block, NodeLinks, Wiring};
 
 use crate::carrier::Carrier;
-use crate::links::NoBlock;
+use crate::links::{NoBlock, Payload};
 use crate::notifier::WakeCounts;
 use crate::protocol::Protocol;
+use crate::running::{Running, Ways};
 use crate::topology::Topology;
 use crate::{LinkError, NodeId, Priority};
 use shared::Shared;
@@ -80,7 +80,7 @@ impl<P: Protocol<Block = Block>> Node<P> {
     /// [`LinkError::NodeRuns`] if a living process has it; [`LinkError::DomainUnknown`] or [`LinkError::NodeUnknown`] if the
     /// system has not; [`LinkError::Unavailable`] if links or threads cannot be had.
     pub fn start(topology: Arc<Topology>, me: NodeId, options: Options) -> Result<Node<P>, LinkError> {
-        Node::begin(topology, me, options, Hub::of_system)
+        Node::begin(topology, me, options, NodeLinks::of_system)
     }
 
     /// Starts a node all of whose links are what `network` makes, wherever the system says that the others are.
@@ -96,15 +96,15 @@ impl<P: Protocol<Block = Block>> Node<P> {
     where
         F: FnOnce(&Wiring) -> Result<Box<dyn Carrier<Block = NoBlock>>, LinkError>,
     {
-        Node::begin(topology, me, options, |wiring| Ok(Hub::of_network(wiring, network(wiring)?)))
+        Node::begin(topology, me, options, |wiring| Ok(NodeLinks::of_network(wiring, network(wiring)?)))
     }
 
     fn begin<F>(topology: Arc<Topology>, me: NodeId, options: Options, links: F) -> Result<Node<P>, LinkError>
     where
-        F: FnOnce(&Wiring) -> Result<Hub, LinkError>,
+        F: FnOnce(&Wiring) -> Result<NodeLinks, LinkError>,
     {
         if !topology.has(me) {
-            hub::says_why_not(me, &"the description has no such node");
+            node_links::says_why_not(me, &"the description has no such node");
             let in_domain = |id: &NodeId| id.domain() == me.domain();
             return Err(if topology.nodes.keys().any(in_domain) {
                 LinkError::NodeUnknown
@@ -113,10 +113,10 @@ impl<P: Protocol<Block = Block>> Node<P> {
             });
         }
         // The links say themselves what is in their way.
-        let refused = |_: &LinkError| hub::says_why_not(me, &"the system refuses a descriptor or a thread");
+        let refused = |_: &LinkError| node_links::says_why_not(me, &"the system refuses a descriptor or a thread");
         let wiring = Wiring::new(topology, me, P::KINDS).inspect_err(refused)?;
-        let hub = links(&wiring)?;
-        let node = Node { shared: Arc::new(Shared::new(wiring, hub, options).inspect_err(refused)?) };
+        let links = links(&wiring)?;
+        let node = Node { shared: Arc::new(Shared::new(wiring, links, options).inspect_err(refused)?) };
         background::start(&node.shared).inspect_err(refused)?;
         Ok(node)
     }
@@ -146,10 +146,10 @@ impl<P: Protocol<Block = Block>> Node<P> {
     /// # Errors
     /// [`LinkError::Ended`] if the node has ended.
     #[inline(always)]
-    pub fn with<R>(&self, operation: impl FnOnce(&mut P, &mut Hub) -> R) -> Result<R, LinkError> {
+    pub fn with<R>(&self, operation: impl FnOnce(&mut P, &mut NodeLinks) -> R) -> Result<R, LinkError> {
         let mut state = self.shared.enter()?;
         let state_now = &mut *state;
-        let result = operation(&mut state_now.engine, &mut state_now.hub);
+        let result = operation(&mut state_now.engine, &mut state_now.links);
         self.shared.unlock(state);
         Ok(result)
     }
@@ -159,7 +159,7 @@ impl<P: Protocol<Block = Block>> Node<P> {
     ///
     /// # Errors
     /// [`LinkError::Ended`] if the node has ended.
-    pub fn with_arrivals<R>(&self, operation: impl FnOnce(&mut P, &mut Hub) -> R) -> Result<R, LinkError> {
+    pub fn with_arrivals<R>(&self, operation: impl FnOnce(&mut P, &mut NodeLinks) -> R) -> Result<R, LinkError> {
         let mut state = self.shared.enter()?;
         for _ in 0..ARRIVALS_MAX {
             let before = state.engine.changes();
@@ -169,7 +169,7 @@ impl<P: Protocol<Block = Block>> Node<P> {
             }
         }
         let state_now = &mut *state;
-        let result = operation(&mut state_now.engine, &mut state_now.hub);
+        let result = operation(&mut state_now.engine, &mut state_now.links);
         self.shared.unlock(state);
         Ok(result)
     }
@@ -183,19 +183,19 @@ impl<P: Protocol<Block = Block>> Node<P> {
     pub fn wait_for<R>(
         &self,
         deadline: Deadline,
-        mut ready: impl FnMut(&mut P, &mut Hub) -> Option<R>,
+        mut ready: impl FnMut(&mut P, &mut NodeLinks) -> Option<R>,
     ) -> Result<R, LinkError> {
         // What it gives stays here: those who wait hand on only whether there is something.
         let mut found = None;
-        let mut is_ready = |engine: &mut P, hub: &mut Hub| {
-            found = ready(engine, hub);
+        let mut is_ready = |engine: &mut P, links: &mut NodeLinks| {
+            found = ready(engine, links);
             found.is_some()
         };
         let mut state = self.shared.enter()?;
         let before = state.engine.changes();
         let state_now = &mut *state;
-        if is_ready(&mut state_now.engine, &mut state_now.hub) {
-            if state.hub.owes_look() {
+        if is_ready(&mut state_now.engine, &mut state_now.links) {
+            if state.links.owes_look() {
                 self.shared.glance(&mut state);
             }
             self.shared.unlock(state);
@@ -209,10 +209,10 @@ impl<P: Protocol<Block = Block>> Node<P> {
     ///
     /// # Errors
     /// [`LinkError::Ended`] if the node has ended.
-    pub fn with_aside<R>(&self, operation: impl FnOnce(&mut P, &mut Hub) -> R) -> Result<R, LinkError> {
+    pub fn with_aside<R>(&self, operation: impl FnOnce(&mut P, &mut NodeLinks) -> R) -> Result<R, LinkError> {
         let mut state = self.shared.lock()?;
         let state_now = &mut *state;
-        let result = operation(&mut state_now.engine, &mut state_now.hub);
+        let result = operation(&mut state_now.engine, &mut state_now.links);
         self.shared.unlock_aside(state);
         Ok(result)
     }
@@ -284,5 +284,73 @@ impl<P: Protocol<Block = Block>> Drop for Node<P> {
             // It may have been ended already.
             let _ = self.shared.finish();
         }
+    }
+}
+
+// ---- what interfaces are written for ----
+
+impl Ways for NodeLinks {
+    #[inline]
+    fn now_ns(&mut self) -> u64 {
+        NodeLinks::now_ns(self)
+    }
+
+    #[inline]
+    fn take_in<P: Protocol<Block = Block>>(&mut self, engine: &mut P) {
+        intake::all(engine, self);
+    }
+
+    #[inline]
+    fn recycle(&mut self, payload: Payload<Block>) {
+        NodeLinks::recycle(self, payload);
+    }
+}
+
+impl<P: Protocol<Block = Block>> Running for Node<P> {
+    type Block = Block;
+    type Protocol = P;
+    type Ways = NodeLinks;
+    type Deadline = Deadline;
+    const POLL: Deadline = Deadline::Poll;
+
+    #[inline]
+    fn id(&self) -> NodeId {
+        Node::id(self)
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, operation: impl FnOnce(&mut P, &mut NodeLinks) -> R) -> Result<R, LinkError> {
+        Node::with(self, operation)
+    }
+
+    #[inline]
+    fn with_arrivals<R>(&self, operation: impl FnOnce(&mut P, &mut NodeLinks) -> R) -> Result<R, LinkError> {
+        Node::with_arrivals(self, operation)
+    }
+
+    #[inline]
+    fn with_aside<R>(&self, operation: impl FnOnce(&mut P, &mut NodeLinks) -> R) -> Result<R, LinkError> {
+        Node::with_aside(self, operation)
+    }
+
+    #[inline(always)]
+    fn wait_for<R>(
+        &self,
+        deadline: Deadline,
+        ready: impl FnMut(&mut P, &mut NodeLinks) -> Option<R>,
+    ) -> Result<R, LinkError> {
+        Node::wait_for(self, deadline, ready)
+    }
+
+    fn wake_when_complete(&self, request: P::Request, waker: &Waker) -> Result<bool, LinkError> {
+        Node::wake_when_complete(self, request, waker)
+    }
+
+    fn wake_when_changed(&self, waker: &Waker) -> Result<(), LinkError> {
+        Node::wake_when_changed(self, waker)
+    }
+
+    fn finish(&self) -> Result<(), LinkError> {
+        Node::finish(self)
     }
 }

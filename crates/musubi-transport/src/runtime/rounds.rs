@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use musubi_linux::Deadline;
 
-use super::hub::Block;
 use super::intake::REPORTS_MAX;
+use super::node_links::Block;
 use super::shared::{Ready, Shared, State, TICK};
 use crate::Priority;
 use crate::protocol::Protocol;
@@ -18,17 +18,17 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     /// The first round of a wait.
     pub fn first_round(&self, state: &mut State<P>, deadline: Deadline, ready: Ready<P>) -> bool {
         let sleeps_at_once = self.options.spin_ns == 0 && deadline != Deadline::Poll;
-        state.hub.before_look(sleeps_at_once);
+        state.links.before_look(sleeps_at_once);
         let before = state.engine.changes();
         let found = self.round(state, ready);
-        state.hub.note_look(found || state.engine.changes() != before);
+        state.links.note_look(found || state.engine.changes() != before);
         found
     }
 
     /// A look for the good of others, by a thread that has what it wants.
     #[cold]
     pub fn glance(&self, state: &mut State<P>) {
-        state.hub.now_ns();
+        state.links.now_ns();
         let mut seen = state.engine.changes();
         let _ = self.look(state, &mut seen, &mut |_, _| false);
     }
@@ -50,7 +50,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         if self.wanted.load(Ordering::Relaxed) & TICK != 0 {
             self.serve(state);
         }
-        state.hub.poll();
+        state.links.poll();
         for _ in 0..REPORTS_MAX {
             let came = state.take_in_one();
             if state.engine.changes() != *seen {
@@ -78,13 +78,13 @@ impl<P: Protocol<Block = Block>> Shared<P> {
             return;
         }
         let events = self.await_events(Some(0));
-        state.hub.now_ns();
+        state.links.now_ns();
         self.hand_events(state, &events);
-        state.hub.tick();
-        state.hub.poll();
+        state.links.tick();
+        state.links.poll();
         state.take_in();
         state.tick_engine();
         state.raise_due();
-        state.hub.flush_all();
+        state.links.flush_all();
     }
 }

@@ -17,16 +17,16 @@ use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
 use super::Options;
 use super::events::EventLoop;
-use super::hub::{Block, Hub, Wiring};
 use super::intake::{self, REPORTS_MAX};
 use super::kernel_events::{TOKEN_ALARM, TOKEN_WAKE, ring};
+use super::node_links::{Block, NodeLinks, Wiring};
 use crate::notifier::{Notifier, WakeCounts};
 use crate::protocol::Protocol;
 use crate::wakers::Wakers;
 use crate::{LinkError, Priority};
 
 /// Tries what a thread waits for; true if it is there.
-pub(super) type Ready<'r, P> = &'r mut dyn FnMut(&mut P, &mut Hub) -> bool;
+pub(super) type Ready<'r, P> = &'r mut dyn FnMut(&mut P, &mut NodeLinks) -> bool;
 
 /// Bit of [`Shared::wanted`]: the background thread asks for a round of service. Below: how many want the lock.
 pub(super) const TICK: u32 = 1 << 31;
@@ -49,7 +49,7 @@ pub(super) enum Driver {
 #[derive(Debug)]
 pub(super) struct State<P: Protocol<Block = Block>> {
     pub engine: P,
-    pub hub: Hub,
+    pub links: NodeLinks,
     pub driver: Driver,
     /// The driver sleeps in the kernel; peers ring.
     pub asleep: bool,
@@ -103,7 +103,7 @@ pub(super) struct Shared<P: Protocol<Block = Block>> {
 }
 
 impl<P: Protocol<Block = Block>> Shared<P> {
-    pub fn new(wiring: Wiring, hub: Hub, mut options: Options) -> Result<Shared<P>, LinkError> {
+    pub fn new(wiring: Wiring, links: NodeLinks, mut options: Options) -> Result<Shared<P>, LinkError> {
         let event = || Descriptor::event().map_err(|_| LinkError::Unavailable);
         let (wake, kick) = (event()?, event()?);
         let alarm = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
@@ -119,7 +119,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         }
         let state = State {
             engine: P::new(wiring.me, wiring.incarnation),
-            hub,
+            links,
             driver: Driver::Nobody,
             asleep: false,
             sleeps: 0,
@@ -177,7 +177,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         state.taken = Taken::NOTHING;
         if matches!(state.driver, Driver::Background | Driver::Loop) {
             self.oust(&mut state);
-            state.hub.now_ns();
+            state.links.now_ns();
         }
         Ok(state)
     }
@@ -210,7 +210,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     pub fn oust(&self, state: &mut State<P>) {
         let driver = std::mem::replace(&mut state.driver, Driver::Nobody);
         if std::mem::take(&mut state.asleep) {
-            state.hub.finish_sleep();
+            state.links.finish_sleep();
         }
         match driver {
             Driver::Background => ring(&self.kick),
@@ -234,7 +234,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     /// carries a stream would otherwise take the lock again and again until its time slice is over.
     #[inline(always)]
     pub fn unlock(&self, mut state: MutexGuard<'_, State<P>>) {
-        let sent = state.hub.flush();
+        let sent = state.links.flush();
         if state.is_watched() {
             return self.unlock_watched(state, sent);
         }
@@ -283,12 +283,12 @@ impl<P: Protocol<Block = Block>> Shared<P> {
 
     /// What must be done before the lock is given up: gives the wakers that are to be woken after that.
     pub fn settle(&self, state: &mut State<P>) -> Vec<Waker> {
-        let sent = state.hub.flush();
+        let sent = state.links.flush();
         self.settle_flushed(state, sent)
     }
 
     fn settle_flushed(&self, state: &mut State<P>, sent: bool) -> Vec<Waker> {
-        if state.asleep && (sent || state.hub.holds_reports()) {
+        if state.asleep && (sent || state.links.holds_reports()) {
             self.hasten(state);
         }
         if state.has_news() {
@@ -304,7 +304,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     /// has read from the kernel and left.
     #[cold]
     fn hasten(&self, state: &mut State<P>) {
-        if state.hub.holds_reports() || state.due_ns() < state.sleep_until_ns {
+        if state.links.holds_reports() || state.due_ns() < state.sleep_until_ns {
             match state.driver {
                 Driver::Background => ring(&self.kick),
                 Driver::Loop => self.event_loop.wake(state),
@@ -318,7 +318,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     fn tell(&self, state: &mut State<P>) -> Vec<Waker> {
         state.tellings += u64::from(state.followers != 0);
         if let Some(notifier) = &mut state.notifier {
-            notifier.woken(state.hub.last_ns());
+            notifier.woken(state.links.last_ns());
         }
         if state.followers != 0 {
             self.follow.notify_all();
@@ -339,9 +339,9 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     /// See [`super::Node::finish`].
     pub fn finish(&self) -> Result<(), LinkError> {
         let mut state = self.lock()?;
-        let State { engine, hub, .. } = &mut *state;
+        let State { engine, links, .. } = &mut *state;
         engine.end();
-        let leaving = hub.close();
+        let leaving = links.close();
         state.finished = true;
         let wakers = state.wakers.all();
         self.event_loop.wake(&mut state);
@@ -389,29 +389,29 @@ impl<P: Protocol<Block = Block>> State<P> {
     #[inline(always)]
     pub fn attempt(&mut self, ready: Ready<P>) -> bool {
         let before = self.engine.changes();
-        ready(&mut self.engine, &mut self.hub) || self.attempt_again(before, ready)
+        ready(&mut self.engine, &mut self.links) || self.attempt_again(before, ready)
     }
 
     /// The second of these tries, if something has changed since `before` the first one.
     #[inline]
     pub fn attempt_again(&mut self, before: u64, ready: Ready<P>) -> bool {
-        self.engine.changes() != before && ready(&mut self.engine, &mut self.hub)
+        self.engine.changes() != before && ready(&mut self.engine, &mut self.links)
     }
 
     /// Gives the engine one report: see [`intake::one`]. A frame whose class wakes nobody now changes nothing of what
     /// the waiting were told.
     #[inline(always)]
     pub fn take_in_one(&mut self) -> Option<Priority> {
-        if self.notifier.is_some() { self.take_in_quietly() } else { intake::one(&mut self.engine, &mut self.hub) }
+        if self.notifier.is_some() { self.take_in_quietly() } else { intake::one(&mut self.engine, &mut self.links) }
     }
 
     #[cold]
     fn take_in_quietly(&mut self) -> Option<Priority> {
         let (had_news, before) = (self.has_news(), self.engine.changes());
-        let class = intake::one(&mut self.engine, &mut self.hub)?;
+        let class = intake::one(&mut self.engine, &mut self.links)?;
         if self.engine.changes() != before
             && let Some(notifier) = &mut self.notifier
-            && !notifier.came(self.hub.last_ns(), class)
+            && !notifier.came(self.links.last_ns(), class)
             && !had_news
         {
             self.told = self.engine.changes();
@@ -431,7 +431,7 @@ impl<P: Protocol<Block = Block>> State<P> {
     /// What was put off and is due is news.
     pub fn raise_due(&mut self) {
         if let Some(notifier) = &mut self.notifier
-            && notifier.due(self.hub.last_ns())
+            && notifier.due(self.links.last_ns())
         {
             self.told = self.engine.changes().wrapping_sub(1);
         }
@@ -457,7 +457,7 @@ impl<P: Protocol<Block = Block>> State<P> {
 
     /// Does what is due by time.
     pub fn tick(&mut self) {
-        self.hub.tick();
+        self.links.tick();
         self.tick_engine();
         self.raise_due();
     }
@@ -465,14 +465,14 @@ impl<P: Protocol<Block = Block>> State<P> {
     /// Lets the engine do what it puts off until the links have been looked at.
     #[inline]
     pub fn tick_engine(&mut self) {
-        let now_ns = self.hub.last_ns();
-        self.engine.tick(now_ns, &mut self.hub);
+        let now_ns = self.links.last_ns();
+        self.engine.tick(now_ns, &mut self.links);
     }
 
     /// When something is due next, by engine or links.
     pub fn due_ns(&mut self) -> u64 {
-        let now_ns = self.hub.last_ns();
-        let due_ns = self.engine.tick(now_ns, &mut self.hub).min(self.hub.deadline_ns());
+        let now_ns = self.links.last_ns();
+        let due_ns = self.engine.tick(now_ns, &mut self.links).min(self.links.deadline_ns());
         self.notifier.as_ref().map_or(due_ns, |notifier| notifier.due_ns(now_ns).min(due_ns))
     }
 }

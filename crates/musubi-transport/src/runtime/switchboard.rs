@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use musubi_linux::descriptor::Descriptor;
 use rustix::event::epoll;
 
-use super::hub::{TOKEN_OTHERS, Wiring};
 use super::kernel_events::{ring, silence};
+use super::node_links::{TOKEN_OTHERS, Wiring};
 use crate::carrier::{Carrier, Describe, Drive, Frames};
 use crate::frame::Header;
 use crate::links::{Loss, NoBlock, Payload, Report, Sent, Short};

@@ -73,7 +73,7 @@ fn look_awhile<P: Protocol<Block = Block>>(
         if shared.look(state, seen, ready) {
             return true;
         }
-        if shared.wanted.load(Ordering::Relaxed) & !TICK != 0 || state.hub.polls_the_kernel() {
+        if shared.wanted.load(Ordering::Relaxed) & !TICK != 0 || state.links.polls_the_kernel() {
             return false;
         }
     }
@@ -138,7 +138,7 @@ fn lead<'n, P: Protocol<Block = Block>>(
         shared.oust(&mut state);
     }
     state.driver = Driver::Caller;
-    state.hub.flush();
+    state.links.flush();
     let mut step = Step::On(state);
     while let Step::On(state) = step {
         step = match spin(shared, state, deadline, ready) {
@@ -162,7 +162,7 @@ fn spin<'n, P: Protocol<Block = Block>>(
     if shared.options.spin_ns == 0 {
         return Step::On(state);
     }
-    let begin_ns = state.hub.now_ns();
+    let begin_ns = state.links.now_ns();
     let mut events_ns = begin_ns + EVENTS_NS;
     let end_ns = match deadline {
         Deadline::At(ns) => ns.min(begin_ns.saturating_add(shared.options.spin_ns)),
@@ -173,7 +173,7 @@ fn spin<'n, P: Protocol<Block = Block>>(
         if look_awhile(shared, &mut state, &mut seen, ready) {
             return Step::End(state, Ok(()));
         }
-        let now_ns = state.hub.now_ns();
+        let now_ns = state.links.now_ns();
         if now_ns >= end_ns {
             return judge(state, deadline, ready);
         }
@@ -200,15 +200,15 @@ fn sleep<'n, P: Protocol<Block = Block>>(
     deadline: Deadline,
     ready: Ready<P>,
 ) -> Step<'n, P> {
-    state.hub.now_ns();
-    state.hub.flush_all();
+    state.links.now_ns();
+    state.links.flush_all();
     let due_ns = state.due_ns();
     let until_ns = match deadline {
         Deadline::At(ns) => ns.min(due_ns),
         Deadline::Poll | Deadline::Forever => due_ns,
     };
-    if state.hub.prepare_sleep() {
-        state.hub.finish_sleep();
+    if state.links.prepare_sleep() {
+        state.links.finish_sleep();
         // Under a stream that never lets us sleep the others have their turn all the same.
         if state.has_news() || shared.wanted.load(Ordering::Relaxed) & !TICK != 0 {
             state = shared.make_way(state);
@@ -219,7 +219,7 @@ fn sleep<'n, P: Protocol<Block = Block>>(
     if state.has_finished() {
         return Step::End(state, Err(LinkError::Ended));
     }
-    if state.hub.last_ns() >= due_ns {
+    if state.links.last_ns() >= due_ns {
         state.tick();
     }
     if shared.round(&mut state, ready) {
@@ -249,8 +249,8 @@ fn sleep_prepared<'n, P: Protocol<Block = Block>>(
     let mut state = shared.lock_anyway();
     state.asleep = false;
     if !state.has_finished() {
-        state.hub.finish_sleep();
-        state.hub.now_ns();
+        state.links.finish_sleep();
+        state.links.now_ns();
         shared.hand_events(&mut state, &events);
     }
     state

@@ -203,8 +203,9 @@ impl Program {
         let (inbox, source) = (self.create(Some(INBOX)), self.create(Some(SOURCE)));
         let program = Arc::clone(self);
         std::thread::spawn(move || {
-            while let Ok(message) =
-                program.node.wait_for(Deadline::Forever, |engine, hub| engine.receive_message(inbox, hub).transpose())
+            while let Ok(message) = program
+                .node
+                .wait_for(Deadline::Forever, |engine, links| engine.receive_message(inbox, links).transpose())
             {
                 let mut bytes = [0; 4];
                 message.expect("ours").payload.copy_to(&mut bytes);
@@ -213,12 +214,13 @@ impl Program {
         });
         let program = Arc::clone(self);
         std::thread::spawn(move || {
-            let opened = program.node.with(|engine, hub| engine.open(ChannelKind::Packet, false, source, hub)).unwrap();
+            let opened =
+                program.node.with(|engine, links| engine.open(ChannelKind::Packet, false, source, links)).unwrap();
             let (handle, request) = opened.expect("it is ours");
             if program.outcome(request).is_err() {
                 return;
             }
-            program.node.with(|engine, hub| engine.send_packet(handle, b"first", hub)).unwrap().expect("room");
+            program.node.with(|engine, links| engine.send_packet(handle, b"first", links)).unwrap().expect("room");
         });
     }
 
@@ -244,7 +246,7 @@ impl Program {
             "get" => done.push(self.get(number(1), number(2))?.bits()),
             "create" => drop(self.create(Some(number(1)))),
             "attribute" => {
-                let asked = self.node.with(|engine, hub| engine.node_attribute((0, number(1)), 0, 4, hub))?;
+                let asked = self.node.with(|engine, links| engine.node_attribute((0, number(1)), 0, 4, links))?;
                 self.outcome(asked?)?;
             }
             // finish: how long another thread's longest call took, and the finish itself, milliseconds.
@@ -278,13 +280,14 @@ impl Program {
     /// Connects a channel from a node to this one and receives for ever.
     fn channel(&self, peer: u32, done: &mut Vec<u32>) -> Result<(), Error> {
         let (here, there) = (self.create(None), self.get(peer, SOURCE)?);
-        let asked = self.node.with(|engine, hub| engine.connect(ChannelKind::Packet, there, here, hub))?;
+        let asked = self.node.with(|engine, links| engine.connect(ChannelKind::Packet, there, here, links))?;
         self.outcome(asked?)?;
-        let (handle, request) = self.node.with(|engine, hub| engine.open(ChannelKind::Packet, true, here, hub))??;
+        let (handle, request) =
+            self.node.with(|engine, links| engine.open(ChannelKind::Packet, true, here, links))??;
         self.outcome(request)?;
         loop {
             let take = |node: &Node| {
-                node.wait_for(Deadline::Forever, |engine, hub| engine.receive_packet(handle, hub).transpose())?
+                node.wait_for(Deadline::Forever, |engine, links| engine.receive_packet(handle, links).transpose())?
             };
             done.push(take(&self.node)?.len() as u32);
             println!("{MARK} 0 0 ok");
@@ -294,8 +297,8 @@ impl Program {
     fn send(&self, from: EndpointId, to: EndpointId, done: &mut Vec<u32>) -> Result<(), Error> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let bytes = number.to_le_bytes();
-        let sent = self.node.wait_for(Deadline::Forever, |engine, hub| {
-            match engine.send_message(from, to, 0, &bytes, hub) {
+        let sent = self.node.wait_for(Deadline::Forever, |engine, links| {
+            match engine.send_message(from, to, 0, &bytes, links) {
                 Ok(Sending::Blocked) => None,
                 other => Some(other),
             }
@@ -308,11 +311,14 @@ impl Program {
     }
 
     fn create(&self, port: Option<u32>) -> EndpointId {
-        self.node.with(|engine, hub| engine.create_endpoint(port, hub)).expect("the node runs").expect("room for it")
+        self.node
+            .with(|engine, links| engine.create_endpoint(port, links))
+            .expect("the node runs")
+            .expect("room for it")
     }
 
     fn get(&self, of: u32, port: u32) -> Result<EndpointId, Error> {
-        let request = self.node.with(|engine, hub| engine.get_endpoint((0, of), port, hub))??;
+        let request = self.node.with(|engine, links| engine.get_endpoint((0, of), port, links))??;
         match self.outcome(request)? {
             Outcome::Endpoint(endpoint) => Ok(endpoint),
             other => panic!("{other:?}"),

@@ -185,7 +185,7 @@ fn frames_that_lie_harm_nobody_else() {
         let system = system(&format!("liar-{seed}"));
         let start = |number| Node::start(Arc::clone(&system), node(number), RunOptions::default()).unwrap();
         let (ours, honest) = (start(1), start(3));
-        let create = |of: &Node| of.with(|engine, hub| engine.create_endpoint(None, hub)).unwrap().unwrap();
+        let create = |of: &Node| of.with(|engine, links| engine.create_endpoint(None, links)).unwrap().unwrap();
         let (inbox, from) = (create(&ours), create(&honest));
         let soon = || Deadline::after(PATIENCE);
         std::thread::scope(|scope| {
@@ -193,16 +193,17 @@ fn frames_that_lie_harm_nobody_else() {
             let mut rounds = 0u32;
             while rounds < 200 || !liar.is_finished() {
                 let payload = rounds.to_le_bytes().repeat(100);
-                let sent =
-                    honest.wait_for(soon(), |engine, hub| match engine.send_message(from, inbox, 0, &payload, hub) {
+                let sent = honest.wait_for(soon(), |engine, links| {
+                    match engine.send_message(from, inbox, 0, &payload, links) {
                         Ok(Sending::Blocked) => None,
                         other => Some(other),
-                    });
+                    }
+                });
                 assert_eq!(sent, Ok(Ok(Sending::Done)), "seed {seed}");
                 // The liar may send to our endpoint, too, as anybody may; but not in another's name.
-                let came = ours.wait_for(soon(), |engine, hub| {
+                let came = ours.wait_for(soon(), |engine, links| {
                     loop {
-                        match engine.receive_message(inbox, hub) {
+                        match engine.receive_message(inbox, links) {
                             Ok(Some(message)) if message.from == from => break Some(message.payload),
                             Ok(Some(message)) => assert_eq!(message.from.node(), node(2), "seed {seed}"),
                             Ok(None) => break None,

@@ -89,7 +89,7 @@ enum Route {
 type Network = Box<dyn Carrier<Block = NoBlock>>;
 
 /// All links of a node.
-pub struct Hub {
+pub struct NodeLinks {
     topology: Arc<Topology>,
     me: NodeId,
     pub(super) memory: Option<ShmCarrier>,
@@ -110,40 +110,40 @@ pub struct Hub {
     looks_in_vain: u32,
 }
 
-impl std::fmt::Debug for Hub {
+impl std::fmt::Debug for NodeLinks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (memory, others) = (self.memory.is_some(), self.others.len());
-        f.debug_struct("Hub").field("memory", &memory).field("others", &others).finish_non_exhaustive()
+        f.debug_struct("NodeLinks").field("memory", &memory).field("others", &others).finish_non_exhaustive()
     }
 }
 
-impl Hub {
+impl NodeLinks {
     /// The links that the system says this node has.
-    pub(super) fn of_system(wiring: &Wiring) -> Result<Hub, LinkError> {
+    pub(super) fn of_system(wiring: &Wiring) -> Result<NodeLinks, LinkError> {
         let Wiring { topology, me, incarnation, epoll, kinds } = wiring;
-        let mut hub = Hub::without(wiring);
+        let mut links = NodeLinks::without(wiring);
         let place = topology.nodes.get(me);
         let by_memory = |peer: NodeId| peer != *me && topology.way(*me, peer) == Some(Way::SharedMemory);
         let has_memory = topology.nodes.is_empty() || place.is_some_and(|place| place.shared_memory.is_some());
         if has_memory || topology.nodes.keys().any(|peer| by_memory(*peer)) {
             let memory = ShmCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll), kinds);
-            hub.memory = Some(memory.inspect_err(|error| says_why_not(*me, error))?);
+            links.memory = Some(memory.inspect_err(|error| says_why_not(*me, error))?);
         }
         if TcpCarrier::is_needed(topology, *me) || place.is_some_and(|place| place.tcp.is_some()) {
             let network = TcpCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll), kinds);
-            hub.tcp = Some(hub.add(Box::new(network.map_err(|error| {
+            links.tcp = Some(links.add(Box::new(network.map_err(|error| {
                 says_why_not(*me, &error);
                 LinkError::Unavailable
             })?)));
         }
-        Ok(hub)
+        Ok(links)
     }
 
     /// Links of one kind only.
-    pub(super) fn of_network(wiring: &Wiring, network: Network) -> Hub {
-        let mut hub = Hub::without(wiring);
-        hub.only = Some(hub.add(network));
-        hub
+    pub(super) fn of_network(wiring: &Wiring, network: Network) -> NodeLinks {
+        let mut links = NodeLinks::without(wiring);
+        links.only = Some(links.add(network));
+        links
     }
 
     /// Takes a carrier in; gives its index.
@@ -152,8 +152,8 @@ impl Hub {
         self.others.len() as u8 - 1
     }
 
-    fn without(wiring: &Wiring) -> Hub {
-        Hub {
+    fn without(wiring: &Wiring) -> NodeLinks {
+        NodeLinks {
             topology: Arc::clone(&wiring.topology),
             me: wiring.me,
             memory: None,
@@ -256,7 +256,7 @@ impl Hub {
         self.looks_in_vain = if found { 0 } else { self.looks_in_vain.wrapping_add(1) };
     }
 
-    /// Whether [`Hub::poll`] makes system calls.
+    /// Whether [`NodeLinks::poll`] makes system calls.
     #[inline]
     pub(super) fn polls_the_kernel(&self) -> bool {
         !self.others.is_empty()
@@ -338,7 +338,7 @@ impl Hub {
         self.others.iter_mut().for_each(|carrier| carrier.finish_sleep());
     }
 
-    /// When [`Hub::tick`] has something to do.
+    /// When [`NodeLinks::tick`] has something to do.
     pub(super) fn deadline_ns(&self) -> u64 {
         let memory_ns = self.memory.as_ref().map_or(u64::MAX, |memory| memory.deadline_ns());
         self.others.iter().map(|carrier| carrier.deadline_ns()).fold(memory_ns, u64::min)
@@ -405,7 +405,7 @@ pub(super) fn says_why_not(me: NodeId, error: &dyn core::fmt::Display) {
     notices::say(|| format!("node {me} does not start: {error}"));
 }
 
-impl Links for Hub {
+impl Links for NodeLinks {
     type Block = Block;
 
     #[inline(always)]
