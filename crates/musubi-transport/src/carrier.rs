@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use crate::NodeId;
 use crate::frame::Header;
 use crate::links::{Block, Report, Sent, SharedBytes};
-use crate::picture::{DoorPicture, LinkPicture, LogPicture};
+use crate::status::{AcceptorStatus, LinkStatus, LoggedEvent};
 
 /// Frames to peers and from them.
 pub trait Frames {
@@ -88,15 +88,15 @@ pub trait Drive {
 /// How links do, for tools.
 pub trait Describe {
     /// How the link with `peer` does, for tools.
-    fn link(&self, _peer: NodeId) -> Option<LinkPicture> {
+    fn link(&self, _peer: NodeId) -> Option<LinkStatus> {
         None
     }
 
     /// Adds what became of connections, for tools.
-    fn describe_door(&self, _door: &mut DoorPicture) {}
+    fn describe_acceptor(&self, _door: &mut AcceptorStatus) {}
 
     /// What happened to connections, oldest first, for tools.
-    fn log(&self) -> Vec<LogPicture> {
+    fn log(&self) -> Vec<LoggedEvent> {
         Vec::new()
     }
 }

@@ -27,13 +27,13 @@ pub mod mapped;
 #[cfg(feature = "std")]
 pub mod notices;
 pub mod notifier;
-pub mod picture;
 pub mod protocol;
 pub mod running;
 #[cfg(feature = "std")]
 pub mod runtime;
 pub mod session;
 pub mod shm;
+pub mod status;
 #[cfg(feature = "std")]
 pub mod tcp;
 pub mod topology;

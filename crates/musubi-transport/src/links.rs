@@ -9,7 +9,7 @@ use core::ops::Deref;
 
 use crate::NodeId;
 use crate::frame::Header;
-use crate::picture::{DoorPicture, LinkPicture, LogPicture};
+use crate::status::{AcceptorStatus, LinkStatus, LoggedEvent};
 
 /// Ways to the other nodes.
 pub trait Links {
@@ -37,17 +37,17 @@ pub trait Links {
     fn knows(&self, peer: NodeId) -> bool;
 
     /// How the link with `peer` does, for tools; `None` if there has been none, or nothing is known of it.
-    fn link(&self, _peer: NodeId) -> Option<LinkPicture> {
+    fn link(&self, _peer: NodeId) -> Option<LinkStatus> {
         None
     }
 
     /// What became of connections, for tools; `None` if nothing is known of that.
-    fn door(&self) -> Option<DoorPicture> {
+    fn acceptor(&self) -> Option<AcceptorStatus> {
         None
     }
 
     /// What happened to connections, oldest first, for tools; a bounded number of entries.
-    fn log(&self) -> Vec<LogPicture> {
+    fn log(&self) -> Vec<LoggedEvent> {
         Vec::new()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use musubi_transport::NodeId;
-use musubi_transport::picture::{DoorPicture, LinkPicture, LogPicture};
+use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent};
 use serde::Serialize;
 
 const NS_PER_S: f64 = 1e9;
@@ -56,7 +56,7 @@ pub struct Event {
 }
 
 /// Why a connection is refused: for programs, for people, and where the count is.
-type Reason = (&'static str, &'static str, fn(&DoorPicture) -> u64);
+type Reason = (&'static str, &'static str, fn(&AcceptorStatus) -> u64);
 
 /// The gravest first.
 const REASONS: [Reason; 23] = [
@@ -86,7 +86,7 @@ const REASONS: [Reason; 23] = [
 ];
 
 /// Those of a node, tools left out.
-pub fn of(id: NodeId, links: &[LinkPicture]) -> impl Iterator<Item = Link> {
+pub fn of(id: NodeId, links: &[LinkStatus]) -> impl Iterator<Item = Link> {
     links.iter().filter(|link| !link.node.is_tool()).map(move |link| Link {
         node: id.to_string(),
         with: link.node.to_string(),
@@ -109,7 +109,7 @@ pub fn of(id: NodeId, links: &[LinkPicture]) -> impl Iterator<Item = Link> {
 }
 
 impl Door {
-    pub fn new(id: NodeId, door: DoorPicture) -> Door {
+    pub fn new(id: NodeId, door: AcceptorStatus) -> Door {
         Door {
             node: id.to_string(),
             accepted: door.accepted,
@@ -129,7 +129,7 @@ impl Door {
 }
 
 impl Event {
-    pub fn new(id: NodeId, entry: &LogPicture) -> Event {
+    pub fn new(id: NodeId, entry: &LoggedEvent) -> Event {
         let age_s = entry.age_ns as f64 / NS_PER_S;
         Event { node: id.to_string(), age_s, times: entry.times, text: entry.text.clone() }
     }

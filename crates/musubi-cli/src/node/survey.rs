@@ -16,7 +16,7 @@ use musubi_linux::clock::now_ns;
 use musubi_mcapi::engine::Outcome;
 use musubi_mcapi::engine::inspect::{ChannelPicture, EndpointPicture, NodePicture, Part, PeerPicture};
 use musubi_mcapi::{Error, NodeId};
-use musubi_transport::picture::{DoorPicture, LinkPicture, LogPicture};
+use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent};
 use musubi_transport::topology::Topology;
 
 use super::tool::{Question, Tool, Way};
@@ -33,9 +33,9 @@ pub struct Picture {
     pub peers: Vec<PeerPicture>,
     pub endpoints: Vec<EndpointPicture>,
     pub channels: Vec<ChannelPicture>,
-    pub links: Vec<LinkPicture>,
-    pub door: Option<DoorPicture>,
-    pub log: Vec<LogPicture>,
+    pub links: Vec<LinkStatus>,
+    pub door: Option<AcceptorStatus>,
+    pub log: Vec<LoggedEvent>,
 }
 
 /// What came of asking a node.

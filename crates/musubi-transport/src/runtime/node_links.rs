@@ -16,9 +16,9 @@ use musubi_linux::descriptor::Descriptor;
 use crate::carrier::{Carrier, Describe, Drive, Frames};
 use crate::frame::{Header, Kinds};
 use crate::links::{Links, NoBlock, Payload, Report, Sent, SharedBytes};
-use crate::picture::{DoorPicture, LinkPicture, LogPicture};
 use crate::protocol::Protocol;
 use crate::shm::ShmCarrier;
+use crate::status::{AcceptorStatus, LinkStatus, LoggedEvent};
 use crate::tcp::TcpCarrier;
 use crate::topology::{Topology, Way};
 use crate::{LinkError, NodeId, notices};
@@ -455,7 +455,7 @@ impl Links for NodeLinks {
         self.topology.has(peer)
     }
 
-    fn link(&self, peer: NodeId) -> Option<LinkPicture> {
+    fn link(&self, peer: NodeId) -> Option<LinkStatus> {
         match self.routes[peer.index()] {
             Route::Memory => self.memory.as_ref()?.link(peer),
             Route::Other(carrier) => self.others.get(usize::from(carrier))?.link(peer),
@@ -463,16 +463,16 @@ impl Links for NodeLinks {
         }
     }
 
-    fn door(&self) -> Option<DoorPicture> {
-        let mut door = DoorPicture::default();
+    fn acceptor(&self) -> Option<AcceptorStatus> {
+        let mut acceptor = AcceptorStatus::default();
         if let Some(memory) = &self.memory {
-            memory.describe_door(&mut door);
+            memory.describe_acceptor(&mut acceptor);
         }
-        self.others.iter().for_each(|carrier| carrier.describe_door(&mut door));
-        Some(door)
+        self.others.iter().for_each(|carrier| carrier.describe_acceptor(&mut acceptor));
+        Some(acceptor)
     }
 
-    fn log(&self) -> Vec<LogPicture> {
+    fn log(&self) -> Vec<LoggedEvent> {
         self.others.iter().flat_map(|carrier| carrier.log()).collect()
     }
 }

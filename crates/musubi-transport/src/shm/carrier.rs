@@ -20,7 +20,7 @@ use super::regulation::Bounds;
 use crate::carrier::{Describe, Drive, Frames};
 use crate::frame::{Header, Kinds, VERSION};
 use crate::links::{Payload, Report, Sent, Short};
-use crate::picture::{DoorPicture, LinkPicture};
+use crate::status::{AcceptorStatus, LinkStatus};
 use crate::topology::Topology;
 use crate::{LinkError, NodeId};
 
@@ -570,18 +570,18 @@ impl Drive for ShmCarrier {
 }
 
 impl Describe for ShmCarrier {
-    fn link(&self, peer: NodeId) -> Option<LinkPicture> {
+    fn link(&self, peer: NodeId) -> Option<LinkStatus> {
         let place = self.places[peer.index()];
         let waited = self.bounds.as_ref().map_or(0, |bounds| bounds.waited(place));
-        self.peers.get(usize::from(place)).map(|peer| LinkPicture { waited: Some(waited), ..peer.picture() })
+        self.peers.get(usize::from(place)).map(|peer| LinkStatus { waited: Some(waited), ..peer.status() })
     }
 
-    fn describe_door(&self, door: &mut DoorPicture) {
+    fn describe_acceptor(&self, acceptor: &mut AcceptorStatus) {
         let Refusals { callers, faults, strangers } = self.refusals();
-        door.memory_refused = callers.refused.into();
-        door.memory_garbage = callers.garbage.into();
-        door.memory_silent = callers.silent.into();
-        door.memory_faults = faults.into();
-        door.memory_strangers = strangers.into();
+        acceptor.memory_refused = callers.refused.into();
+        acceptor.memory_garbage = callers.garbage.into();
+        acceptor.memory_silent = callers.silent.into();
+        acceptor.memory_faults = faults.into();
+        acceptor.memory_strangers = strangers.into();
     }
 }

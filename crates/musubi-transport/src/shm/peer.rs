@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use musubi_linux::node::Link;
 
 use crate::NodeId;
-use crate::picture::LinkPicture;
+use crate::status::LinkStatus;
 
 /// First and longest pause between two calls of a node that is not there, in nanoseconds.
 const PAUSE_NS_MIN: u64 = 1_000_000;
@@ -83,10 +83,10 @@ impl Peer {
     }
 
     /// How the link does, for tools.
-    pub(super) fn picture(&self) -> LinkPicture {
+    pub(super) fn status(&self) -> LinkStatus {
         let stands = self.in_use.as_ref().is_some_and(|held| !held.ended);
         let traffic = &self.traffic;
-        LinkPicture {
+        LinkStatus {
             node: self.node,
             kind: 1,
             state: if stands { 1 } else { u32::from(self.wanted) * 2 },

@@ -20,8 +20,8 @@ use crate::NodeId;
 use crate::carrier::{Describe, Drive, Frames};
 use crate::frame::{Header, Kinds};
 use crate::links::{NoBlock, Report, Sent, SharedBytes};
-use crate::picture::{DoorPicture, LinkPicture, LogPicture};
 use crate::session::{Counts, Identity, Session, State};
+use crate::status::{AcceptorStatus, LinkStatus, LoggedEvent};
 use crate::topology::{Topology, Way};
 
 /// Links that a spinning caller looks at.
@@ -320,17 +320,17 @@ impl Drive for TcpCarrier {
 }
 
 impl Describe for TcpCarrier {
-    fn link(&self, peer: NodeId) -> Option<LinkPicture> {
-        self.find(peer).map(|place| self.links[place].picture())
+    fn link(&self, peer: NodeId) -> Option<LinkStatus> {
+        self.find(peer).map(|place| self.links[place].status())
     }
 
-    fn describe_door(&self, door: &mut DoorPicture) {
-        self.event_log.counters().describe(door);
+    fn describe_acceptor(&self, acceptor: &mut AcceptorStatus) {
+        self.event_log.counters().describe(acceptor);
     }
 
-    fn log(&self) -> Vec<LogPicture> {
+    fn log(&self) -> Vec<LoggedEvent> {
         let now_ns = clock::now_ns();
-        let told = |entry: Entry| LogPicture {
+        let told = |entry: Entry| LoggedEvent {
             age_ns: now_ns.saturating_sub(entry.at_ns),
             times: entry.times,
             text: entry.text,

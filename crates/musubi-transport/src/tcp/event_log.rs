@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use musubi_linux::clock::now_ns;
 
 use super::tls::Fault;
-use crate::picture::DoorPicture;
 use crate::session::{Reason, Refusals};
+use crate::status::AcceptorStatus;
 use crate::{NodeId, notices};
 
 /// Entries of the log; the oldest goes first.
@@ -82,10 +82,10 @@ impl Counters {
     }
 
     /// The same for tools.
-    pub(super) fn describe(&self, door: &mut DoorPicture) {
+    pub(super) fn describe(&self, acceptor: &mut AcceptorStatus) {
         let of = |reason| self.refused.of(reason);
         let explained = self.other_authority + self.expired + self.no_certificate + self.disbelieved;
-        *door = DoorPicture {
+        *acceptor = AcceptorStatus {
             accepted: self.accepted,
             admitted: self.admitted,
             dialed: self.dialed,
@@ -110,7 +110,7 @@ impl Counters {
             no_certificate: self.no_certificate,
             disbelieved: self.disbelieved,
             other_tls: self.tls_failed.saturating_sub(explained),
-            ..*door
+            ..*acceptor
         };
     }
 }

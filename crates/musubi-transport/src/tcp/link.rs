@@ -14,8 +14,8 @@ use rustix::event::epoll;
 use super::sockets::Got;
 use super::stream::Stream;
 use super::table::token_of;
-use crate::picture::LinkPicture;
 use crate::session::{Broken, Session, State};
+use crate::status::LinkStatus;
 use crate::{NodeId, Priority};
 
 /// Bytes that are made ready at a time: what is ready is not overtaken.
@@ -131,9 +131,9 @@ impl Link {
     }
 
     /// How it does, for tools.
-    pub(super) fn picture(&self) -> LinkPicture {
+    pub(super) fn status(&self) -> LinkStatus {
         let (counts, state) = (self.session.counts(), self.session.state());
-        LinkPicture {
+        LinkStatus {
             node: self.peer,
             kind: if self.encrypted { 3 } else { 2 },
             state: match self.session.is_up() {

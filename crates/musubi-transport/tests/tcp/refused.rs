@@ -11,8 +11,8 @@ use musubi_transport::NodeId;
 use musubi_transport::carrier::Describe;
 use musubi_transport::keys::{Authority, NodeFiles, Validity};
 use musubi_transport::links::Sent;
-use musubi_transport::picture::DoorPicture;
 use musubi_transport::session::{Hello, Identity, Reason, Step};
+use musubi_transport::status::AcceptorStatus;
 use musubi_transport::tcp::{self, Counters, HANDSHAKES_OF_ADDRESS_MAX};
 use musubi_transport::topology::{Network, Place, Topology};
 use rustls::pki_types::pem::PemObject;
@@ -50,9 +50,9 @@ fn counters(node: &TestNode) -> Counters {
 }
 
 /// The same as tools see it.
-fn door(node: &TestNode) -> DoorPicture {
-    let mut door = DoorPicture::default();
-    node.carrier.describe_door(&mut door);
+fn door(node: &TestNode) -> AcceptorStatus {
+    let mut door = AcceptorStatus::default();
+    node.carrier.describe_acceptor(&mut door);
     door
 }
 

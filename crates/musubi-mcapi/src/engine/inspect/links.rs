@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use super::fields::record;
 use super::{DOOR, ENTRY, LINK};
-use musubi_transport::picture::{DoorPicture, LinkPicture, LogPicture};
+use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent};
 
 record!(
-    LinkPicture,
+    LinkStatus,
     LINK,
     node,
     kind,
@@ -27,7 +27,7 @@ record!(
     waited
 );
 record!(
-    DoorPicture,
+    AcceptorStatus,
     DOOR,
     accepted,
     admitted,
@@ -59,4 +59,4 @@ record!(
     memory_faults,
     memory_strangers
 );
-record!(LogPicture, ENTRY, age_ns, times, text);
+record!(LoggedEvent, ENTRY, age_ns, times, text);

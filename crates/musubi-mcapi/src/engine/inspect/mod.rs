@@ -7,7 +7,7 @@
 //! How it works: little-endian. A part begins with `version` (u16, [`VERSION`]), 2 bytes 0, `next` (u32: the part to ask for
 //! next, 0 for none), and goes on with records: kind (u8), 0 (u8), length of the rest (u16), fields in the order of the
 //! structures below, enumerations and flags as u32. Record kinds: 1 [`NodePicture`], 2 [`PeerPicture`], 3 [`EndpointPicture`],
-//! 4 [`ChannelPicture`], 5 [`LinkPicture`] (after its peer), 6 [`DoorPicture`] (in the first part), 7 [`LogPicture`] (in a part
+//! 4 [`ChannelPicture`], 5 [`LinkStatus`] (after its peer), 6 [`AcceptorStatus`] (in the first part), 7 [`LoggedEvent`] (in a part
 //! of their own, the last). Every part has one record of the node. Parts are made one by one: what changes between two
 //! questions may be missing or twice. Rates are differences of counts, for the asker to take.
 
@@ -22,7 +22,7 @@ use super::table::Endpoint;
 use crate::{EndpointId, NodeId};
 use fields::{Reader, Written as _, record};
 use musubi_transport::links::{Block, Links};
-use musubi_transport::picture::{DoorPicture, LinkPicture, LogPicture};
+use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent};
 
 /// Version of the picture.
 pub const VERSION: u16 = 1;
@@ -139,11 +139,11 @@ pub struct Part {
     /// Its ends of channels.
     pub channels: Vec<ChannelPicture>,
     /// Its links.
-    pub links: Vec<LinkPicture>,
+    pub links: Vec<LinkStatus>,
     /// What became of the connections that others began, and it.
-    pub door: Option<DoorPicture>,
+    pub door: Option<AcceptorStatus>,
     /// What happened to its connections, oldest first.
-    pub log: Vec<LogPicture>,
+    pub log: Vec<LoggedEvent>,
     /// The part to ask for next.
     pub next: Option<u32>,
 }
@@ -166,9 +166,9 @@ impl Part {
                 PEER => peers.push(PeerPicture::read(&mut fields)?),
                 ENDPOINT => endpoints.push(EndpointPicture::read(&mut fields)?),
                 CHANNEL => channels.push(ChannelPicture::read(&mut fields)?),
-                LINK => links.push(LinkPicture::read(&mut fields)?),
-                DOOR => door = Some(DoorPicture::read(&mut fields)?),
-                ENTRY => log.push(LogPicture::read(&mut fields)?),
+                LINK => links.push(LinkStatus::read(&mut fields)?),
+                DOOR => door = Some(AcceptorStatus::read(&mut fields)?),
+                ENTRY => log.push(LoggedEvent::read(&mut fields)?),
                 _ => {}
             }
         }
@@ -192,7 +192,7 @@ impl<B: Block> Engine<B> {
         bytes.extend_from_slice(&[0; 4]);
         self.node_picture().write(&mut bytes);
         if part == 0
-            && let Some(door) = links.door()
+            && let Some(door) = links.acceptor()
         {
             door.write(&mut bytes);
         }

@@ -19,7 +19,7 @@ use crate::engine::frame::{Header, KINDS, Kind};
 use crate::{EndpointId, Error, NodeId};
 use musubi_transport::Priority;
 use musubi_transport::links::{Block, Links, Loss, Payload, Report, Sent, Short};
-use musubi_transport::picture::{DoorPicture, LinkPicture, LogPicture};
+use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent};
 
 /// A block that counts how many of its kind there are.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ pub struct Outs {
     pub wires: BTreeMap<NodeId, Wire>,
     pub wanted: BTreeSet<NodeId>,
     pub sent: u64,
-    pub log: Vec<LogPicture>,
+    pub log: Vec<LoggedEvent>,
 }
 
 impl Links for Outs {
@@ -108,21 +108,26 @@ impl Links for Outs {
         peer.domain() == 0
     }
 
-    fn link(&self, peer: NodeId) -> Option<LinkPicture> {
+    fn link(&self, peer: NodeId) -> Option<LinkStatus> {
         self.wires.get(&peer).map(|wire| link_picture(peer, wire.last))
     }
 
-    fn door(&self) -> Option<DoorPicture> {
-        Some(DoorPicture { accepted: self.sent, identity: 3, memory_strangers: u64::MAX, ..DoorPicture::default() })
+    fn acceptor(&self) -> Option<AcceptorStatus> {
+        Some(AcceptorStatus {
+            accepted: self.sent,
+            identity: 3,
+            memory_strangers: u64::MAX,
+            ..AcceptorStatus::default()
+        })
     }
 
-    fn log(&self) -> Vec<LogPicture> {
+    fn log(&self) -> Vec<LoggedEvent> {
         self.log.clone()
     }
 }
 
-pub fn link_picture(node: NodeId, frames_sent: u64) -> LinkPicture {
-    LinkPicture {
+pub fn link_picture(node: NodeId, frames_sent: u64) -> LinkStatus {
+    LinkStatus {
         node,
         kind: 3,
         state: 1,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::inspect::{PART_BYTES_MAX, Part};
-use musubi_transport::picture::LogPicture;
+use musubi_transport::status::LoggedEvent;
 
 fn ask(world: &mut World, of: usize, part: u32) -> Part {
     let request = world.on(0, |engine, links| engine.inspect(node(of), part, links)).unwrap();
@@ -38,7 +38,7 @@ fn a_picture_shows_what_is_there() {
 fn it_shows_links_refusals_and_the_log() {
     let mut world = World::linked(3, true);
     let entry =
-        |number: u64| LogPicture { age_ns: number, times: 9, text: format!("refused {number}: {}", "ä".repeat(110)) };
+        |number: u64| LoggedEvent { age_ns: number, times: 9, text: format!("refused {number}: {}", "ä".repeat(110)) };
     world.outs[1].log = (0..64).map(entry).collect();
     let picture = ask(&mut world, 1, 0);
     let with: Vec<NodeId> = picture.links.iter().map(|link| link.node).collect();
@@ -48,7 +48,7 @@ fn it_shows_links_refusals_and_the_log() {
     assert_eq!((door.identity, door.memory_strangers, door.expired), (3, u64::MAX, 0));
     let rest = ask(&mut world, 1, picture.next.unwrap());
     assert_eq!((rest.log, rest.next), (world.outs[1].log.clone(), None));
-    world.outs[1].log = vec![LogPicture { text: "\x1b[2Jgone\n".into(), ..entry(0) }];
+    world.outs[1].log = vec![LoggedEvent { text: "\x1b[2Jgone\n".into(), ..entry(0) }];
     let rest = ask(&mut world, 1, picture.next.unwrap());
     assert_eq!(rest.log[0].text, " [2Jgone ", "nothing of it controls a terminal");
 }

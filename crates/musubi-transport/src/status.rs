@@ -8,7 +8,7 @@ use crate::NodeId;
 
 /// The link with one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkPicture {
+pub struct LinkStatus {
     /// With which.
     pub node: NodeId,
     /// 1 shared memory, 2 TCP, 3 TCP through TLS (of the last connection).
@@ -45,7 +45,7 @@ pub struct LinkPicture {
 
 /// What became of connections that others began, and the node itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DoorPicture {
+pub struct AcceptorStatus {
     /// Connections that others began.
     pub accepted: u64,
     /// Of those, how many said who they are and were let in.
@@ -108,7 +108,7 @@ pub struct DoorPicture {
 
 /// Something that happened to connections, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogPicture {
+pub struct LoggedEvent {
     /// How long ago last, nanoseconds.
     pub age_ns: u64,
     /// How often.
