@@ -32,9 +32,9 @@ impl Shared {
     }
 
     fn try_send(&self, sender: &mut TestSender<'_>, value: u32) -> bool {
-        let Ok(block) = sender.allocate_block() else { return false };
+        let Ok(loan) = sender.allocate() else { return false };
         self.write(value);
-        sender.enqueue_block(block, 8, &NoClock).unwrap();
+        sender.enqueue(loan, 8, &NoClock).unwrap();
         true
     }
 
@@ -74,7 +74,7 @@ fn loom_an_observer_is_shown_no_block_that_was_returned() {
         let bell = CountingBell::default();
         let received = receiver.dequeue(&NoClock, &bell).unwrap();
         let receiving = thread::spawn(move || {
-            receiver.free_block(received.block(), &CountingBell::default()).unwrap();
+            receiver.free(received, &CountingBell::default()).unwrap();
         });
         let sending = thread::spawn(move || ends.try_send(&mut sender, 2));
         ends.look(&mut tap);
