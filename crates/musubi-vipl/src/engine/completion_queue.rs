@@ -19,7 +19,7 @@ pub struct CompletionSource {
     pub queue: Queue,
 }
 
-/// It holds more entries than the new size has room for, or that is 0 or above the NIC's limit.
+/// It holds more entries than the new size has room for, or that is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooSmall;
 

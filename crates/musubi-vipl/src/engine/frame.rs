@@ -46,7 +46,10 @@ pub enum ViFrame {
         offset: u32,
     },
     /// The answer to the oldest read that is not answered: it may not be done. The connection ends.
-    ReadRefused,
+    ReadRefused {
+        /// Messages and writes that are in their place and were not told of yet.
+        messages: u32,
+    },
     /// So many messages and writes more are in their place (level of reception only).
     Placed {
         /// How many.

@@ -18,6 +18,9 @@ use super::segments::{LocalPlace, Places};
 use super::status::{AsyncError, Completion, Status};
 use super::vi::{Vi, ViState, failed};
 
+/// Messages that may be in their place without that the peer has taken the news: more than anybody posts at once.
+const OWED_MAX: u32 = 1 << 20;
+
 /// Where the parts of a message go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sink {
@@ -100,8 +103,8 @@ impl Vi {
             }
             ViFrame::Data { offset } => self.data_came(offset, payload, protection, memory),
             _ if length > 0 => Err(Violation),
-            ViFrame::Read { from, bytes } => self.read_came(from, bytes, protection, memory),
-            ViFrame::ReadRefused => self.read_was_refused(memory),
+            ViFrame::Read { from, bytes } => self.read_came(from, bytes),
+            ViFrame::ReadRefused { messages } => self.read_was_refused(messages, memory),
             ViFrame::Placed { messages } => self.were_placed(messages),
             ViFrame::Broken { messages, status } => self.was_broken(messages, status, memory),
         }
@@ -146,7 +149,8 @@ impl Vi {
     ) -> Result<Assembly, Violation> {
         let is_possible = part.bytes <= self.attributes.transfer_bytes_max
             && part.offset.checked_add(part.length).is_some_and(|end| end <= part.bytes)
-            && (part.length > 0 || part.bytes == 0);
+            && (part.length > 0 || part.bytes == 0)
+            && self.outgoing.owed < OWED_MAX;
         if !is_possible {
             return Err(Violation);
         }
@@ -288,26 +292,15 @@ impl Vi {
         }
     }
 
-    fn read_came(
-        &mut self,
-        from: RemotePlace,
-        bytes: u32,
-        protection: &Protection,
-        memory: &mut impl LocalMemory,
-    ) -> Result<(), Violation> {
+    /// A read waits for its turn, as what is asked first is answered first; whether it may be done is looked at then.
+    fn read_came(&mut self, from: RemotePlace, bytes: u32) -> Result<(), Violation> {
         let is_possible = self.attributes.reliability.is_reliable()
             && bytes <= self.attributes.transfer_bytes_max
             && self.outgoing.answers.len() < READS_MAX;
         if !is_possible {
             return Err(Violation);
         }
-        let tag = self.attributes.tag;
-        let may = self.attributes.remote_read
-            && protection.check(tag, Access::RemoteRead, from.handle, from.address, bytes).is_ok();
-        match may {
-            true => self.outgoing.answers.push_back(Answer { from, bytes, said: 0 }),
-            false => self.refuse_read(memory),
-        }
+        self.outgoing.answers.push_back(Answer { from, bytes, said: 0 });
         Ok(())
     }
 
@@ -345,7 +338,8 @@ impl Vi {
         Ok(())
     }
 
-    fn read_was_refused(&mut self, memory: &mut impl LocalMemory) -> Result<(), Violation> {
+    fn read_was_refused(&mut self, messages: u32, memory: &mut impl LocalMemory) -> Result<(), Violation> {
+        self.were_placed(messages)?;
         let asked = self.outgoing.asked.pop_front().ok_or(Violation)?;
         let operation = self.sends.descriptor(asked.number).ok_or(Violation)?.operation;
         let completion = failed(Status::of_send(operation).and(Status::RDMA_PROTECTION_ERROR));
@@ -368,14 +362,23 @@ impl Vi {
 
     fn was_broken(&mut self, messages: u32, status: Status, memory: &mut impl LocalMemory) -> Result<(), Violation> {
         self.were_placed(messages)?;
-        if let Some(number) = self.outgoing.unplaced.pop_front()
+        if let (Some(status), Some((number, partial))) = (known(status), self.first_unplaced())
             && let Some(send) = self.sends.descriptor(number)
         {
-            let completion = failed(Status::of_send(send.operation).and(known(status)));
+            let completion = failed(Status::of_send(send.operation).and(status).and(partial));
             self.sends.end_work(number, completion);
         }
         self.end(AsyncError::ConnectionLost, memory);
         Ok(())
+    }
+
+    /// The first message that is not in its place, of those that are confirmed one by one; perhaps only a part of it has gone.
+    fn first_unplaced(&mut self) -> Option<(u64, Status)> {
+        if self.attributes.reliability != Reliability::Reception {
+            return None;
+        }
+        let whole = self.outgoing.unplaced.pop_front().map(|number| (number, Status::default()));
+        whole.or_else(|| Some((self.outgoing.partly_sent(&self.sends)?, Status::PARTIAL_ERROR)))
     }
 
     fn check_receive(
@@ -401,8 +404,8 @@ fn is_same(first: &ViFrame, other: &ViFrame) -> bool {
     begin(first) == begin(other)
 }
 
-/// What a peer may say of a message of ours; anything else is a failure of what carries it.
-fn known(status: Status) -> Status {
+/// What a peer may say of a message of ours. Of anything else (a mistake of its own, say) ours are not at fault.
+fn known(status: Status) -> Option<Status> {
     let known = [Status::REMOTE_DESCRIPTOR_ERROR, Status::RDMA_PROTECTION_ERROR];
-    known.into_iter().find(|&one| one == status).unwrap_or(Status::TRANSPORT_ERROR)
+    known.into_iter().find(|&one| one == status)
 }

@@ -1,7 +1,7 @@
 //! The pure part of a VI: state, input in, actions out.
 //!
 //! What you may rely on: every call takes a number of steps that is bounded by what it is given (segments of one
-//! descriptor, descriptors that are flushed); memory is bounded by [`Limits`]; nothing that a peer says makes it panic, nor
+//! descriptor) and by what is posted and asked for (what is said until the wire is full, what is flushed); memory is bounded by [`Limits`]; nothing that a peer says makes it panic, nor
 //! reach outside the regions that this side registered for it.
 //!
 //! How it works: [`Descriptor`] reads what a program wrote, once; a work queue keeps it in order;

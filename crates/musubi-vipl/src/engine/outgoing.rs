@@ -108,7 +108,12 @@ impl Vi {
         let Some(answer) = self.outgoing.answers.front_mut() else { return false };
         let bytes = (answer.bytes - answer.said).min(wire.payload_bytes_max());
         let address = answer.from.address.wrapping_add(u64::from(answer.said));
-        if protection.check(self.attributes.tag, Access::RemoteRead, answer.from.handle, address, bytes).is_err() {
+        // Before anything is said of it, whether all of it may be.
+        let asked = if answer.said == 0 { answer.bytes } else { bytes };
+        let (tag, handle) = (self.attributes.tag, answer.from.handle);
+        let may =
+            self.attributes.remote_read && protection.check(tag, Access::RemoteRead, handle, address, asked).is_ok();
+        if !may {
             self.refuse_read(memory);
             return false;
         }
@@ -124,8 +129,9 @@ impl Vi {
     }
 
     /// The peer asked for what it may not read.
-    pub(super) fn refuse_read(&mut self, memory: &mut impl LocalMemory) {
-        self.outgoing.farewell = Some(ViFrame::ReadRefused);
+    fn refuse_read(&mut self, memory: &mut impl LocalMemory) {
+        let messages = core::mem::take(&mut self.outgoing.owed);
+        self.outgoing.farewell = Some(ViFrame::ReadRefused { messages });
         self.end(AsyncError::ReadProtection, memory);
     }
 

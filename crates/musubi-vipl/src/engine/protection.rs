@@ -1,8 +1,10 @@
 //! Protection tags and registered regions of one opened NIC: who may touch which bytes.
 //!
 //! What you may rely on: a check takes a constant number of steps and is made by this side, of what is registered at that
-//! moment, whoever asks; a handle that was given up, of another NIC or made up is refused, not followed. Bounds are exact to
-//! the byte, and no address that a peer names can overflow them.
+//! moment, whoever asks; a handle is looked up, never followed, so one that was given up, is another NIC's or made up reaches
+//! no memory that is not registered here. It is refused unless it happens to be one in use: places are used again in turn, and a
+//! place's handles come again after 4,095 registrations of it; NICs of one process count from different beginnings. Bounds
+//! are exact to the byte, and no address that a peer names can overflow them.
 //!
 //! How it works: a table of regions with a free list. A handle is 32 bits, as it stands in descriptors and crosses the wire:
 //! place and how often the place was used. Regions may overlap; each registration has a handle of its own. A descriptor
@@ -11,6 +13,7 @@
 //!
 //! What it does not do: pin pages, map memory, or know which addresses are the program's: who registers for C says so.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::attributes::{Limits, MemoryAttributes};
@@ -18,6 +21,8 @@ use super::attributes::{Limits, MemoryAttributes};
 const PLACE_BITS: u32 = 20;
 const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
 const USE_MASK: u32 = u32::MAX >> PLACE_BITS;
+/// Odd, and spreads small numbers over the uses.
+const NICS_APART: u32 = 0x9e5;
 
 /// `VIP_MEM_HANDLE`: a registered region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -92,7 +97,10 @@ struct TagPlace {
 #[derive(Debug)]
 pub struct Protection {
     regions: Vec<RegisteredPlace>,
-    free: Vec<u32>,
+    /// Places that were given up, the longest unused first.
+    free: VecDeque<u32>,
+    /// How often places count as used that never were.
+    uses: u32,
     tags: Vec<TagPlace>,
     count: u32,
     registered_bytes: u64,
@@ -100,11 +108,13 @@ pub struct Protection {
 }
 
 impl Protection {
-    /// No tags and no regions, and at most as many as the limits say.
-    pub fn new(limits: &Limits) -> Protection {
+    /// No tags and no regions, and at most as many as the limits say. `nic` is a number that no other NIC of the process has:
+    /// handles of one seldom fit another.
+    pub fn new(limits: &Limits, nic: u32) -> Protection {
         Protection {
             regions: Vec::new(),
-            free: Vec::new(),
+            free: VecDeque::new(),
+            uses: nic.wrapping_mul(NICS_APART) & USE_MASK,
             tags: Vec::new(),
             count: 0,
             registered_bytes: 0,
@@ -121,7 +131,7 @@ impl Protection {
             Some(index) => index,
             None if self.tags.len() >= self.limits.tags as usize => return Err(RegistrationError::Resource),
             None => {
-                self.tags.push(TagPlace::default());
+                self.tags.push(TagPlace { uses: self.uses, ..TagPlace::default() });
                 self.tags.len() - 1
             }
         };
@@ -180,8 +190,8 @@ impl Protection {
         }
         self.use_tag(attributes.tag)?;
         (self.count, self.registered_bytes) = (self.count + 1, all_bytes);
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.regions.push(RegisteredPlace { uses: 0, region: None });
+        let index = self.free.pop_front().unwrap_or_else(|| {
+            self.regions.push(RegisteredPlace { uses: self.uses, region: None });
             self.regions.len() as u32 - 1
         });
         let place = &mut self.regions[index as usize];
@@ -198,7 +208,7 @@ impl Protection {
         let region = *self.registered(address, handle)?;
         let index = (handle.0 & PLACE_MASK) - 1;
         self.regions[index as usize].region = None;
-        self.free.push(index);
+        self.free.push_back(index);
         self.count -= 1;
         self.registered_bytes -= region.bytes;
         self.leave_tag(region.attributes.tag);

@@ -33,7 +33,7 @@ fn frames(open: MemoryHandle, closed: MemoryHandle) -> impl Strategy<Value = ViF
             .prop_map(|(to, (bytes, offset, immediate))| ViFrame::Write { to, bytes, offset, immediate }),
         2 => (places(open, closed), prop_oneof![0..80u32, any::<u32>()]).prop_map(|(from, bytes)| ViFrame::Read { from, bytes }),
         1 => prop_oneof![0..80u32, any::<u32>()].prop_map(|offset| ViFrame::Data { offset }),
-        1 => Just(ViFrame::ReadRefused),
+        1 => (0..3u32).prop_map(|messages| ViFrame::ReadRefused { messages }),
         1 => prop_oneof![0..3u32, any::<u32>()].prop_map(|messages| ViFrame::Placed { messages }),
         1 => (0..3u32, any::<u32>()).prop_map(|(messages, status)| ViFrame::Broken { messages, status: Status(status) }),
     ]

@@ -146,6 +146,55 @@ fn a_read_is_answered_refused_or_not_offered() {
 }
 
 #[test]
+fn what_is_refused_after_its_first_part_says_why() {
+    for (operation, status) in [(Operation::SendReceive, Status(0x111)), (Operation::Write, Status(0x2_0091))] {
+        let (mut one, mut other) = connected(Reliability::Reception);
+        (one.line.payload_bytes_max, one.line.room) = (4, 1);
+        let to = RemotePlace { address: BASE, handle: MemoryHandle(77) };
+        let message = Descriptor { remote: to, ..one.message(1, operation, &[(BASE, 12)]) };
+        one.post(Queue::Send, message);
+        carry(&mut one, &mut other);
+        assert_eq!(one.completed(), [(1, status)]);
+    }
+}
+
+#[test]
+fn reads_are_answered_in_the_order_in_which_they_were_asked() {
+    let (mut one, mut other) = connected(Reliability::Reception);
+    other.ram.write(BASE + 100, &[1, 2, 3, 4]);
+    other.line.room = 0;
+    let receive = send(&other, 5, BASE, 8);
+    other.post(Queue::Receive, receive);
+    let message = send(&one, 1, BASE, 8);
+    one.post(Queue::Send, message);
+    for (name, handle) in [(2, other.handle), (3, MemoryHandle(77))] {
+        let from = RemotePlace { address: BASE + 100, handle };
+        let read = Descriptor { remote: from, ..one.message(name, Operation::Read, &[(BASE + 200, 4)]) };
+        one.post(Queue::Send, read);
+    }
+    carry_one_way(&mut one, &mut other);
+    // From here on there is room: what was asked first is answered first, and what is in its place was told before.
+    other.line.room = usize::MAX;
+    carry(&mut one, &mut other);
+    assert_eq!(one.completed(), [(1, Status::DONE), (2, Status(0x4_0001)), (3, Status(0x4_0081))]);
+    assert_eq!(one.ram.read(BASE + 200, 4), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_mistake_of_the_peers_own_is_not_ours() {
+    let (mut one, mut other) = connected(Reliability::Reception);
+    other.line.room = 0;
+    let receive = send(&other, 5, BASE, 8);
+    other.post(Queue::Receive, receive);
+    let (message, bad) = (send(&one, 1, BASE, 8), send(&other, 9, BASE + BYTES as u64, 1));
+    one.post(Queue::Send, message);
+    other.line.room = usize::MAX;
+    other.post(Queue::Send, bad);
+    carry(&mut one, &mut other);
+    assert_eq!(one.completed(), [(1, Status(0x21))], "flushed, with nothing said of it");
+}
+
+#[test]
 fn a_fence_waits_for_reads_and_what_has_none_does_not() {
     for fence in [false, true] {
         let (mut one, mut other) = connected(Reliability::Delivery);

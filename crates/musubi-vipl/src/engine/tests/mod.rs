@@ -118,7 +118,7 @@ struct Side {
 impl Side {
     fn new(attributes: ViAttributes) -> Side {
         let ram = Ram { bytes: Rc::new(RefCell::new(std::vec![0; BYTES])), ..Ram::default() };
-        let mut protection = Protection::new(&LIMITS);
+        let mut protection = Protection::new(&LIMITS, 0);
         let tag = protection.create_tag().unwrap();
         let permits = MemoryAttributes { tag, remote_write: true, remote_read: true };
         let handle = protection.register(BASE, BYTES as u64, permits).unwrap();

@@ -11,7 +11,7 @@ fn permits(tag: TagHandle) -> MemoryAttributes {
 
 #[test]
 fn bounds_are_exact_and_never_overflow() {
-    let mut protection = Protection::new(&FEW);
+    let mut protection = Protection::new(&FEW, 0);
     let tag = protection.create_tag().unwrap();
     let top = protection.register(u64::MAX - 9, 10, permits(tag)).unwrap();
     let handle = protection.register(1000, 100, permits(tag)).unwrap();
@@ -25,7 +25,7 @@ fn bounds_are_exact_and_never_overflow() {
 
 #[test]
 fn limits_hold_and_what_is_given_up_counts_no_more() {
-    let mut protection = Protection::new(&FEW);
+    let mut protection = Protection::new(&FEW, 0);
     let (tag, _other) = (protection.create_tag().unwrap(), protection.create_tag().unwrap());
     assert_eq!(protection.create_tag(), Err(RegistrationError::Resource));
     assert_eq!(protection.register(1, 101, permits(tag)), Err(RegistrationError::Resource), "one region");
@@ -44,7 +44,7 @@ fn limits_hold_and_what_is_given_up_counts_no_more() {
 
 #[test]
 fn handles_are_looked_up_and_never_followed() {
-    let mut protection = Protection::new(&FEW);
+    let mut protection = Protection::new(&FEW, 0);
     let tag = protection.create_tag().unwrap();
     let handle = protection.register(1000, 10, permits(tag)).unwrap();
     for made_up in [0, 1, handle.0 + 1, handle.0 ^ (1 << 31), u32::MAX] {
@@ -61,8 +61,23 @@ fn handles_are_looked_up_and_never_followed() {
 }
 
 #[test]
+fn handles_of_another_nic_and_of_the_last_use_do_not_fit() {
+    let [mut one, mut other] = [1, 2].map(|nic| Protection::new(&FEW, nic));
+    let tags = [one.create_tag().unwrap(), other.create_tag().unwrap()];
+    let handles = [one.register(1, 9, permits(tags[0])).unwrap(), other.register(1, 9, permits(tags[1])).unwrap()];
+    assert!(tags[0] != tags[1] && handles[0] != handles[1]);
+    assert!(one.check(tags[0], Access::Local, handles[1], 1, 1).is_err());
+    assert_eq!(one.use_tag(tags[1]), Err(RegistrationError::Tag));
+    // The longest unused place comes first, so a handle stays refused as long as may be.
+    let more = [(); 2].map(|()| one.register(1, 9, permits(tags[0])).unwrap());
+    more.iter().for_each(|handle| one.deregister(1, *handle).unwrap());
+    let again = one.register(1, 9, permits(tags[0])).unwrap();
+    assert_eq!((again.0 ^ more[0].0) & 0xf_ffff, 0, "the place that was given up first");
+}
+
+#[test]
 fn a_tag_in_use_stays() {
-    let mut protection = Protection::new(&FEW);
+    let mut protection = Protection::new(&FEW, 0);
     let (tag, other) = (protection.create_tag().unwrap(), protection.create_tag().unwrap());
     let handle = protection.register(1000, 10, permits(tag)).unwrap();
     assert_eq!(protection.destroy_tag(tag), Err(RegistrationError::Resource));
@@ -83,7 +98,7 @@ fn a_tag_in_use_stays() {
 
 #[test]
 fn each_access_needs_its_own_permission() {
-    let mut protection = Protection::new(&FEW);
+    let mut protection = Protection::new(&FEW, 0);
     let tag = protection.create_tag().unwrap();
     for (remote_write, remote_read) in [(false, false), (false, true), (true, false), (true, true)] {
         let attributes = MemoryAttributes { tag, remote_write, remote_read };
@@ -102,7 +117,7 @@ proptest! {
         regions in prop::collection::vec((1..60u64, 1..60u64, any::<bool>()), 1..3),
         checks in prop::collection::vec((0..3usize, 0..130u64, 0..130u32, any::<bool>()), 1..40),
     ) {
-        let mut protection = Protection::new(&FEW);
+        let mut protection = Protection::new(&FEW, 0);
         let tag = protection.create_tag().unwrap();
         let handles: Vec<MemoryHandle> = regions
             .iter()
