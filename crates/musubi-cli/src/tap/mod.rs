@@ -42,8 +42,8 @@ pub struct TapArguments {
     /// Show no more than so many bytes of each message
     #[arg(long, value_name = "BYTES")]
     head: Option<u32>,
-    /// Rest so many microseconds when there is nothing to show; 0 keeps a processor busy and misses less
-    #[arg(long, value_name = "MICROSECONDS", default_value = "200")]
+    /// Rest so many microseconds, 100000 at most, when there is nothing to show; 0 keeps a processor busy and misses less
+    #[arg(long, value_name = "MICROSECONDS", default_value = "200", value_parser = clap::value_parser!(u64).range(..=100_000))]
     rest: u64,
 }
 
@@ -82,8 +82,14 @@ pub fn run(arguments: &TapArguments) -> anyhow::Result<()> {
     };
     let bytes = plan.fifos[usize::from(fifo)].block_bytes;
     let bytes = arguments.head.map_or(bytes, |head| head.min(bytes));
-    let mut watching =
-        Watching { tap, into: vec![0; bytes as usize], writer: Writer::new(plan, form), shown: 0, arguments };
+    let mut watching = Watching {
+        tap,
+        into: vec![0; bytes as usize],
+        writer: Writer::new(plan, form),
+        shown: 0,
+        rested: false,
+        arguments,
+    };
     let is_whole = watching.show_until(deadline, &interrupted)?;
     watching.writer.finish(watching.shown, watching.tap.unseen())?;
     if is_whole { Ok(()) } else { Err(watching.too_few().into()) }
@@ -95,6 +101,8 @@ struct Watching<'a> {
     into: Vec<u8>,
     writer: Writer,
     shown: u64,
+    /// Nothing was there at the last look.
+    rested: bool,
     arguments: &'a TapArguments,
 }
 
@@ -111,6 +119,9 @@ impl Watching<'_> {
                 if self.shown == wanted {
                     return Ok(true);
                 }
+                if self.rested {
+                    break;
+                }
             }
         }
         Ok(self.arguments.count.is_none() || interrupted.load(Ordering::Relaxed))
@@ -118,7 +129,9 @@ impl Watching<'_> {
 
     /// One look; false if nobody reads what is written any more.
     fn look(&mut self) -> anyhow::Result<bool> {
-        match self.tap.look(&mut self.into)? {
+        let seen = self.tap.look(&mut self.into)?;
+        self.rested = matches!(seen, Glance::Nothing);
+        match seen {
             Glance::Message(sender, message) => {
                 self.shown += 1;
                 let copied = (message.bytes as usize).min(self.into.len());

@@ -24,10 +24,11 @@
 //! return (`SeeReturn`) and said so in `REAPED`, or closed the session, and it puts a release fence (`PublishReuse`) behind
 //! that. If one word of the copy is of that writing, the fence here (`SeeReuse`) makes visible all that the sender had seen
 //! and said by then: the entry, `REAPED`, or the change of the session. `REAPED` begins anew with a session; it is read
-//! before the session's words (`SeeReuse`, too), so that a value of another session shows as that. The announcement's own words are written anew one lap later only, when every block has come
-//! back, so the same look speaks for them. Where another thread of the sender writes the block than the one that took it
-//! back, this rests on hardware on which a store that one core has seen is seen by all (x86-64, Armv8-A, RISC-V), as every
-//! target is on which a process can be an observer. `fifo/tests/observing.rs` models both ways of coming back.
+//! before the session's words (`SeeReuse`, too), so that a value of another session shows as that. The announcement's own
+//! words are written anew one lap later only, when every block has come back, so the same look speaks for them. Where
+//! another thread of the sender writes the block than the one that took it back, this rests on hardware on which a store
+//! that one core has seen is seen by all (x86-64, Armv8-A, RISC-V), as every target is on which a process can be an
+//! observer. `fifo/tests/observing_models.rs` models both ways of coming back.
 //!
 //! What it does not do: find the sections, follow a sender into its next incarnation, or care for caches. It compares
 //! positions the shorter way round, so less than 2^28 messages may pass between two looks.
