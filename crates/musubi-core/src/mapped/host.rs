@@ -31,8 +31,12 @@ pub trait Host: Coherence {
     ///
     /// So that no wake-up is lost, a host that sleeps does it in this order: make sure that a ring from now on ends
     /// the sleep (interrupts masked before WFI; a flag or a count that the handler changes), ask `still_needed`, sleep
-    /// only if it says so. It reads memory only and takes no lock.
+    /// only if it says so. It reads memory only and waits for nothing.
     fn rest(&self, until_ns: u64, still_needed: &dyn Fn() -> bool);
+
+    /// Ends every rest of this host's own threads that has begun or is about to, as a ring would. A host that does not
+    /// leaves a thread that waits for what another one of the same host does to its next look.
+    fn rouse(&self) {}
 }
 
 /// A host that has nothing but a clock: the function, and whether it is common to all participants. It looks again and

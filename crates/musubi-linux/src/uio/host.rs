@@ -81,4 +81,8 @@ impl mapped::Host for ProcessHost {
         let deadline = if until_ns == u64::MAX { Deadline::Forever } else { Deadline::At(until_ns) };
         futex::sleep(None, Watch { word: (&self.rings).into(), expected }, deadline);
     }
+
+    fn rouse(&self) {
+        self.rung();
+    }
 }

@@ -8,12 +8,12 @@
 //! How it works: a [`Table`] says which nodes there are and how large the links are; each program has the same. A [`Node`] has
 //! one engine and, through [`musubi_core::lane::Meeting`]s, a link with every other node of the table that is there. There is
 //! no thread and no leader: a call that waits looks at the links itself, for [`Options::looks`] rounds; then it lets its
-//! [`Host`](musubi_core::mapped::Host) rest (WFI, an RTOS's sleep, a poll) until somebody rings, or for 10 ms at most.
+//! [`Host`](musubi_core::mapped::Host) rest (WFI, an RTOS's sleep, a poll) until somebody rings, or for 10 ms at most. Several
+//! tasks may call; one that rests lets the others do so, and whichever looks takes in what has come for all.
 //!
 //! What it does not do: answer peers while nobody calls; a program that computes for long calls [`Node::serve`] now and then.
-//! Serve several tasks at once: a node is one task's, and a call of another one waits until the first has returned. Notice
-//! that a node stands still: messages for it stop at its credit, and only its new run, or its leaving, ends the link. Lend
-//! payload in place: it is copied out once. Carry payload that is longer than a block.
+//! Notice that a node stands still: messages for it stop at its credit, and only its new run, or its leaving, ends the link.
+//! Lend payload in place: it is copied out once. Carry payload that is longer than a block.
 
 mod links;
 mod node;

@@ -1,7 +1,15 @@
-//! The running node: an engine, its links, and the one task that calls.
+//! The running node: an engine, its links, and the tasks that call.
+//!
+//! What you may rely on: a task that waits keeps no other one out: it rests without the latch. Whoever changes something
+//! makes those that rest look again.
+//!
+//! How it works: who is about to rest announces it to the peers and notes [`Shared::moves`], both under the latch, and lets
+//! go of it. The host's last look before it sleeps is at that count, and at the links if nobody else has the latch; who has
+//! it tells when it lets go. While one rests, everybody who lets go announces again, as links may have come or filled up.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::Waker;
 
 use musubi_core::lane::Region;
@@ -45,6 +53,8 @@ struct Shared<P: Protocol<Block = NoBlock>, B: Host + 'static> {
     host: &'static B,
     options: Options,
     state: Latch<State<P, B>>,
+    /// How often something was changed that who rests may wait for. Writer: who has the latch.
+    moves: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -54,7 +64,26 @@ struct State<P: Protocol<Block = NoBlock>, B: 'static> {
     wakers: Wakers<P::Request>,
     /// [`Protocol::changes`] when the wakers were last asked.
     told: u64,
+    /// [`Protocol::changes`] at the last of [`Shared::moves`].
+    moved: u64,
+    /// Tasks that rest, or are about to.
+    resting: u32,
     has_finished: bool,
+}
+
+/// How far a waiting call is.
+struct Wait {
+    /// Rounds in vain since something changed.
+    looks: u32,
+    /// [`Protocol::changes`] when it last asked for its result.
+    seen: u64,
+}
+
+/// What a waiting call does next.
+enum Next<R> {
+    Return(Result<R, LinkError>),
+    /// Rest until this instant at most.
+    Rest(u64),
 }
 
 impl<P: Protocol<Block = NoBlock>, B: Host> State<P, B> {
@@ -103,8 +132,9 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Node<P, B> {
         let mut engine = P::new(me, row.incarnation());
         engine.limit_payload(table.shape.block_bytes);
         let links = MappedLinks::new(host, row, table.nodes, table.shape.block_bytes, P::KINDS);
-        let state = State { engine, links, wakers: Wakers::new(), told: 0, has_finished: false };
-        Ok(Node { shared: Arc::new(Shared { me, host, options, state: Latch::new(state) }) })
+        let state = State { engine, links, wakers: Wakers::new(), told: 0, moved: 0, resting: 0, has_finished: false };
+        let moves = AtomicU32::new(0);
+        Ok(Node { shared: Arc::new(Shared { me, host, options, state: Latch::new(state), moves }) })
     }
 
     /// Nanoseconds of the clock that deadlines are on.
@@ -125,7 +155,7 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Node<P, B> {
     pub fn serve(&self) -> Result<(), LinkError> {
         let mut state = self.enter()?;
         state.round();
-        Self::unlock(state);
+        self.unlock(state);
         Ok(())
     }
 
@@ -134,61 +164,92 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Node<P, B> {
         if state.has_finished { Err(LinkError::Ended) } else { Ok(state) }
     }
 
-    fn unlock(mut state: Guard<'_, State<P, B>>) {
+    /// Lets go of the latch; wakes futures, and those that rest if there is something for them. Gives the moves so far.
+    fn unlock(&self, mut state: Guard<'_, State<P, B>>) -> u32 {
+        let host = self.shared.host;
         let wakers = state.settle();
+        let changes = state.engine.changes();
+        let has_moved = core::mem::replace(&mut state.moved, changes) != changes;
+        if has_moved {
+            self.shared.moves.fetch_add(1, Ordering::Release);
+        }
+        let moves = self.shared.moves.load(Ordering::Relaxed);
+        let rouses = state.resting > 0 && (has_moved | (host.can_be_woken() && state.links.prepare_sleep()));
         drop(state);
+        if rouses {
+            host.rouse();
+        }
         wakers.into_iter().for_each(Waker::wake);
+        moves
     }
 
-    /// Looks again and again, then rests in between, until `ready` gives something.
-    fn look_until<R>(
+    /// Looks again and again, until `ready` gives something, or it is time for a rest.
+    fn look<R>(
         &self,
         state: &mut State<P, B>,
         deadline: Deadline,
+        wait: &mut Wait,
         ready: &mut impl FnMut(&mut P, &mut MappedLinks<B>) -> Option<R>,
-    ) -> Result<R, LinkError> {
-        let mut looks = 0;
-        let mut seen = u64::MAX;
+    ) -> Next<R> {
         loop {
-            if core::mem::replace(&mut seen, state.engine.changes()) != state.engine.changes()
+            if core::mem::replace(&mut wait.seen, state.engine.changes()) != state.engine.changes()
                 && let Some(result) = ready(&mut state.engine, &mut state.links)
             {
-                return Ok(result);
+                return Next::Return(Ok(result));
             }
             let due_ns = state.round();
-            if state.engine.changes() != seen {
+            if state.engine.changes() != wait.seen {
                 if deadline == Deadline::Poll {
-                    return ready(&mut state.engine, &mut state.links).ok_or(LinkError::Timeout);
+                    return Next::Return(ready(&mut state.engine, &mut state.links).ok_or(LinkError::Timeout));
                 }
-                looks = 0;
+                wait.looks = 0;
                 continue;
             }
             let until_ns = match deadline {
-                Deadline::Poll => return Err(LinkError::Timeout),
-                Deadline::At(ns) if state.links.now_ns() >= ns => return Err(LinkError::Timeout),
+                Deadline::Poll => return Next::Return(Err(LinkError::Timeout)),
+                Deadline::At(ns) if state.links.now_ns() >= ns => return Next::Return(Err(LinkError::Timeout)),
                 Deadline::At(ns) => ns,
                 Deadline::Forever => u64::MAX,
             };
-            if looks < self.shared.options.looks {
-                looks += 1;
-                core::hint::spin_loop();
-            } else {
-                self.rest(state, until_ns.min(due_ns));
+            if wait.looks >= self.shared.options.looks {
+                return Next::Rest(until_ns.min(due_ns));
             }
+            wait.looks += 1;
+            core::hint::spin_loop();
         }
     }
 
-    fn rest(&self, state: &mut State<P, B>, until_ns: u64) {
+    /// Lets others have the latch until there is news, or `until_ns`.
+    fn rest<'s>(
+        &'s self,
+        mut state: Guard<'s, State<P, B>>,
+        until_ns: u64,
+    ) -> Result<Guard<'s, State<P, B>>, LinkError> {
         let host = self.shared.host;
         let until_ns = until_ns.min(host.now_ns().saturating_add(REST_NS_MAX));
         let announces = host.can_be_woken();
-        if !(announces && state.links.prepare_sleep()) {
-            let links = &state.links;
-            host.rest(until_ns, &|| !links.has_news());
+        let has_news = announces && state.links.prepare_sleep();
+        if !has_news {
+            state.resting += 1;
+            let moves = self.unlock(state);
+            host.rest(until_ns, &|| self.is_quiet_since(moves));
+            state = self.shared.state.lock(host);
+            state.resting -= 1;
         }
-        if announces {
+        if state.has_finished {
+            return Err(LinkError::Ended);
+        }
+        if announces && state.resting == 0 {
             state.links.finish_sleep();
         }
+        Ok(state)
+    }
+
+    /// Whether nothing was changed since, and nothing has come. Does not wait: who has the latch now may be changing
+    /// something, and is let finish.
+    fn is_quiet_since(&self, moves: u32) -> bool {
+        let state = self.shared.state.try_lock();
+        state.is_some_and(|state| !state.links.has_news()) && self.shared.moves.load(Ordering::Acquire) == moves
     }
 }
 
@@ -207,7 +268,7 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Running for Node<P,
         let mut state = self.enter()?;
         let now = &mut *state;
         let result = operation(&mut now.engine, &mut now.links);
-        Self::unlock(state);
+        self.unlock(state);
         Ok(result)
     }
 
@@ -222,7 +283,7 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Running for Node<P,
         }
         let now = &mut *state;
         let result = operation(&mut now.engine, &mut now.links);
-        Self::unlock(state);
+        self.unlock(state);
         Ok(result)
     }
 
@@ -236,9 +297,16 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Running for Node<P,
         mut ready: impl FnMut(&mut P, &mut MappedLinks<B>) -> Option<R>,
     ) -> Result<R, LinkError> {
         let mut state = self.enter()?;
-        let result = self.look_until(&mut state, deadline, &mut ready);
-        Self::unlock(state);
-        result
+        let mut wait = Wait { looks: 0, seen: u64::MAX };
+        loop {
+            match self.look(&mut state, deadline, &mut wait, &mut ready) {
+                Next::Return(result) => {
+                    self.unlock(state);
+                    return result;
+                }
+                Next::Rest(until_ns) => state = self.rest(state, until_ns)?,
+            }
+        }
     }
 
     fn wake_when_complete(&self, request: P::Request, waker: &Waker) -> Result<bool, LinkError> {
@@ -255,7 +323,9 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Running for Node<P,
     fn finish(&self) -> Result<(), LinkError> {
         let mut state = self.enter()?;
         let wakers = state.finish();
+        self.shared.moves.fetch_add(1, Ordering::Release);
         drop(state);
+        self.shared.host.rouse();
         wakers.into_iter().for_each(Waker::wake);
         Ok(())
     }

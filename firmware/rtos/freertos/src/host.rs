@@ -11,7 +11,7 @@
 use musubi_core::mapped::Host;
 use musubi_core::port::Coherence;
 
-use crate::{Machine, monitor, sleep, task};
+use crate::{Machine, monitor, sleep, sleepers, task};
 
 /// The host of a participant, whose threads are tasks of this kernel. Memory is coherent or uncached.
 #[derive(Clone, Copy)]
@@ -52,6 +52,12 @@ impl Host for TaskHost {
             monitor::outside(|| sleep(ns, still_needed));
         } else {
             core::hint::spin_loop();
+        }
+    }
+
+    fn rouse(&self) {
+        if task::is_running() {
+            sleepers::wake_all();
         }
     }
 }
