@@ -252,7 +252,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(cases(1_000))]
+        #![proptest_config(cases(300))]
 
         /// The filter does what the definition says, also where the clock wraps.
         #[test]

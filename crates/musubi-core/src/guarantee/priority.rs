@@ -228,7 +228,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(cases(500))]
+        #![proptest_config(cases(150))]
 
         #[test]
         fn agrees_with_a_list(steps in steps()) {

@@ -226,7 +226,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(cases(1_000))]
+        #![proptest_config(cases(400))]
 
         /// The bound holds over every window; the named time is exact; the clock may wrap.
         #[test]

@@ -213,7 +213,7 @@ impl Model {
 }
 
 proptest! {
-    #![proptest_config(cases(1_000))]
+    #![proptest_config(cases(250))]
 
     /// Step for step what a holder and a queue would do, with contenders that die and come back.
     #[test]
@@ -292,7 +292,7 @@ proptest! {
 /// Real threads on real memory: what loom cannot run for long.
 #[test]
 fn threads_exclude_each_other() {
-    const ROUNDS: u32 = if cfg!(miri) { 20 } else { 500_000 };
+    const ROUNDS: u32 = if cfg!(miri) { 20 } else { 100_000 };
     let (room, pair) = (Room::new(), [AtomicU32::new(0), AtomicU32::new(0)]);
     let start = std::sync::Barrier::new(2);
     let contend = |me: usize| {
