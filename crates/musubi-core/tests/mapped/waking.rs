@@ -11,7 +11,7 @@ use musubi_core::mapped::{Host, Participant};
 use musubi_core::port::Coherence;
 
 use crate::world::{
-    DOWN, MASTER, Manual, Patience, REMOTE, STALLED_NS, UP, World, kill, receiving, send, sending, take,
+    DOWN, MASTER, Manual, OTHER, Patience, REMOTE, STALLED_NS, UP, World, kill, receiving, send, sending, take,
 };
 use musubi_core::Error;
 
@@ -253,6 +253,30 @@ impl Host for Wakeable {
     fn rest(&self, until_ns: u64, still_needed: &dyn Fn() -> bool) {
         self.0.rest(until_ns, still_needed);
     }
+}
+
+#[test]
+fn a_beat_that_sees_one_peer_come_and_another_stand_still_wakes() {
+    let world: World<Wakeable> = World::with(3, Default::default());
+    let advance = |ns| world.hosts.iter().for_each(|host| host.0.advance(ns));
+    let (master, _other) = (world.setup(MASTER, 0), world.setup(OTHER, 0));
+    let rx = receiving(&master, UP);
+    master.beat();
+    let unpark = Arc::new(Unpark(thread::current(), AtomicU32::new(0)));
+    let waker = Waker::from(Arc::clone(&unpark));
+    let wakes = || unpark.1.swap(0, Ordering::SeqCst);
+    let sleep = || assert!(rx.poll_event(&mut Context::from_waker(&waker)).is_pending());
+    sleep();
+    master.beat();
+    assert_eq!(wakes(), 0, "nothing has changed");
+    advance(2 * STALLED_NS);
+    let _remote = world.setup(REMOTE, 0);
+    master.beat();
+    assert_eq!((wakes(), master.attached(1)), (1, 1), "one came, one stands still");
+    sleep();
+    advance(2 * STALLED_NS);
+    master.beat();
+    assert_eq!((wakes(), master.attached(1)), (1, 0), "the other stands still, too");
 }
 
 #[test]

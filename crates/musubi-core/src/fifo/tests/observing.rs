@@ -4,6 +4,9 @@ use super::*;
 use crate::layout::{rx, slot, tx};
 use std::collections::BTreeMap;
 
+/// Looks after which there must be nothing more to show.
+const LOOKS_MAX: u32 = 100;
+
 impl Memory {
     fn tx(&self) -> crate::words::PeerWords<'_> {
         OwnWords::of(&self.tx).as_peer()
@@ -22,7 +25,7 @@ impl Memory {
     /// Looks until there is nothing more; gives the positions and values that were shown.
     fn shown(&self, tap: &mut Tap) -> Vec<(u32, u32)> {
         let mut shown = Vec::new();
-        loop {
+        for _ in 0..LOOKS_MAX {
             match self.look(tap) {
                 (Look::Message(found), bytes) => {
                     shown.push((found.position, u32::from_le_bytes(bytes[..4].try_into().unwrap())));
@@ -31,6 +34,7 @@ impl Memory {
                 (Look::Nothing | Look::Unknown(..), _) => return shown,
             }
         }
+        panic!("there is always more: {shown:?}");
     }
 }
 
@@ -292,6 +296,45 @@ fn a_receiver_that_dies_takes_its_messages_out_of_sight() {
         let (kept, lost) = if on_restart == OnRestart::Keep { (1..5, 1) } else { (3..5, 3) };
         assert_eq!(memory.shown(&mut tap), kept.map(|value| (value, value)).collect::<Vec<_>>());
         assert_eq!(tap.unseen(), lost);
+    }
+}
+
+/// An observer may be ahead of the receiver, and so ahead of where the next session begins: that is no news.
+#[test]
+fn who_saw_what_nobody_took_is_not_sent_back_or_forward_by_a_new_session() {
+    let fifo = fifo(4);
+    let memory = Memory::new(&fifo);
+    let (mut sender, mut receiver) = memory.pair(&fifo);
+    let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
+    (0..3).for_each(|value| send(&mut sender, value));
+    let _taken = take(&mut receiver);
+    for _ in 0..2 {
+        assert!([0, 3].contains(&memory.shown(&mut tap).len()), "each once");
+    }
+    let own = OwnWords::of(&memory.tx);
+    let start = session::end_link(&own, Some(memory.rx()), Ring::new(4), SENDER, 0, OnRestart::Keep);
+    assert_eq!(start, 1);
+    sender.set_receiver(None, start);
+    assert_eq!((memory.shown(&mut tap), tap.unseen()), (std::vec![], 0));
+    send(&mut sender, 3);
+    assert_eq!((memory.shown(&mut tap), tap.unseen()), (std::vec![(3, 3)], 0));
+}
+
+/// A view of a receive end that is shorter than the channel says is not looked into.
+#[test]
+fn a_receiver_with_too_few_words_is_an_unknown_one() {
+    let fifo = fifo(3);
+    let memory = Memory::new(&fifo);
+    let (mut sender, _receiver) = memory.pair(&fifo);
+    send(&mut sender, 0);
+    let words = Shape::of(&fifo).unwrap().rx_bytes().unwrap() / 4;
+    let look_with = |words: u32| {
+        let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
+        tap.look(memory.tx(), |_, _| Some(memory.rx().part(0, words)), &mut [0; 16])
+    };
+    assert!(matches!(look_with(words), Look::Message(_)));
+    for short in [0, rx::WORDS, words - 1] {
+        assert_eq!(look_with(short), Look::Unknown(RECEIVER.0, RECEIVER.1), "{short} of {words}");
     }
 }
 

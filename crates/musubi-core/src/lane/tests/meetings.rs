@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::layout::{LINK_MAGIC, LINK_VERSION, link};
+use crate::layout::{LINK_MAGIC, LINK_VERSION, link, record};
+use crate::sync::Ordering;
 
 const NUMBERS: [u16; 2] = [3, 7];
 
@@ -55,6 +56,20 @@ fn two_meet_in_memory_that_was_never_used() {
     send(&mut one, 17);
     assert!(other.has_news());
     assert_eq!(receive(&mut other), Some(17));
+}
+
+#[test]
+fn a_section_is_clear_before_the_other_is_told_so() {
+    let memory = Memory::new(16, 3, 64);
+    let rubbish = |word: usize| 0xdead_0000 | word as u32;
+    memory.sections[0].iter().enumerate().for_each(|(at, word)| word.store(rubbish(at), Ordering::Relaxed));
+    let (mut one, mut other) = (memory.begin(0, 5), memory.begin(1, 9));
+    assert_eq!(settle(&mut one, &mut other), [Some(9), Some(5)]);
+    let words = OwnWords::of(&memory.sections[0]);
+    let slots = memory.shape.slots_at();
+    (0..16).for_each(|slot| assert_eq!(words.get(slots + slot * record::WORDS + record::TAG), 0, "slot {slot}"));
+    (0..3).for_each(|block| assert_eq!(words.get(link::RETURNS + block), 0, "return {block}"));
+    assert_eq!((words.get(link::TAKEN), words.get(link::WAITING)), (0, 0));
 }
 
 #[test]
