@@ -147,3 +147,45 @@ impl<P: Processor, T: Words<N>, const N: usize> Sequence<P, T, N> {
         unchanged.then_some(words)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::smp::tests::threads::{Pending, Program, Threads};
+
+    struct With<const N: usize>;
+    impl<const N: usize> Program for With<N> {
+        const CORES: usize = N;
+        fn pending() -> &'static Pending {
+            static PENDING: Pending = Pending::new();
+            &PENDING
+        }
+    }
+
+    fn count_after_three_writes<const N: usize>() -> u32 {
+        let value = Sequence::<Threads<With<N>>, u64, 2>::zero();
+        value.write(1);
+        value.update(|value| value + 1);
+        value.write(3);
+        assert_eq!(value.read(), 3);
+        value.count.into_inner()
+    }
+
+    #[test]
+    fn a_write_counts_twice_where_another_core_may_read_meanwhile_and_else_not() {
+        assert_eq!(count_after_three_writes::<2>(), 6);
+        assert_eq!(count_after_three_writes::<1>(), 0);
+    }
+
+    #[test]
+    fn a_value_that_is_being_written_is_not_copied_and_a_read_ends_all_the_same() {
+        let value = Sequence::<Threads<With<2>>, u32, 1>::zero();
+        value.write(7);
+        assert_eq!(value.try_copy(), Some([7]));
+        value.count.store(3, Ordering::Relaxed);
+        assert_eq!(value.try_copy(), None);
+        assert_eq!(value.read(), 7, "in its turn among the writers");
+        value.count.store(4, Ordering::Relaxed);
+        assert_eq!(value.try_copy(), Some([7]));
+    }
+}

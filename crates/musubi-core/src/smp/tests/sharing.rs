@@ -125,6 +125,12 @@ fn for_one_core_a_reader_writer_lock_is_a_mask_and_its_data_are_still_safe() {
     assert!(data.try_read().is_none());
     drop(writer);
     assert!(!Cores1::is_masked());
+    let (first, second) = (data.try_read().unwrap(), data.read());
+    drop(first);
+    assert!(data.try_write().is_none(), "one still reads");
+    drop(second);
+    *data.try_write().unwrap() += 1;
+    assert_eq!(*data.read(), 6);
 }
 
 #[test]

@@ -17,6 +17,8 @@ std::thread_local! {
     static CORE: Cell<usize> = const { Cell::new(0) };
     static LEVEL: Cell<usize> = const { Cell::new(0) };
     static MASKED: Cell<bool> = const { Cell::new(false) };
+    /// Since when this core relaxes without masking anything, as in a loop that waits.
+    static RELAXES_SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// Interrupts that wait for each core of a program.
@@ -66,7 +68,8 @@ pub fn run<G: Program, R: Send>(core: impl Fn(usize) -> R + Sync) -> Vec<R> {
 /// A run that takes so many seconds hangs: some core waits for what never comes. Long enough for Miri and sanitizers, unless the
 /// environment says that neither is there.
 fn hang_s() -> u64 {
-    std::env::var("MUSUBI_HANG_S").ok().and_then(|text| text.parse().ok()).unwrap_or(600)
+    static HANG_S: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *HANG_S.get_or_init(|| std::env::var("MUSUBI_HANG_S").ok().and_then(|text| text.parse().ok()).unwrap_or(600))
 }
 
 /// Ends the tests, with the name of the one that hangs, if dropped too late.
@@ -139,6 +142,7 @@ unsafe impl<G: Program> Processor for Threads<G> {
         LEVEL.get()
     }
     fn mask() -> bool {
+        RELAXES_SINCE.set(None);
         MASKED.replace(true)
     }
     fn restore(before: bool) {
@@ -149,6 +153,9 @@ unsafe impl<G: Program> Processor for Threads<G> {
         MASKED.get()
     }
     fn relax() {
+        let since = RELAXES_SINCE.get().unwrap_or_else(Instant::now);
+        RELAXES_SINCE.set(Some(since));
+        assert!(since.elapsed().as_secs() < hang_s(), "what this core waits for never comes");
         take_interrupt::<G>();
         std::thread::yield_now();
     }
