@@ -13,7 +13,7 @@ use super::list::{Mutant, Place};
 use crate::runner::Context;
 
 /// Seconds after which a test of cores that wait for each other has hung, in words; below the least time of a trial.
-const HANG_S: &str = "40";
+const HANG_S: &str = "20";
 
 /// The copy.
 pub struct Copied {

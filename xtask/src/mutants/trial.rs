@@ -18,7 +18,7 @@ use crate::runner::{Context, Counts, Output};
 const BUILD_TIME_MAX: Duration = Duration::from_secs(900);
 /// Longest run of tests: so many times what they take without a change, but not less than the second.
 const TIMES_USUAL_MAX: u32 = 5;
-const TEST_TIME_MIN: Duration = Duration::from_secs(60);
+const TEST_TIME_MIN: Duration = Duration::from_secs(90);
 /// The compiler's number for a constant that could not be computed, such as an assertion that does not hold.
 const CONSTANT_FAILED: &str = "error[E0080]";
 
