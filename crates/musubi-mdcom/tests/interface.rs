@@ -58,8 +58,16 @@ domains = ["control", "panel"]
 size = "64 B"
 "#;
 
-/// Longer than any of this takes, even beside many others.
-const LONG: Wait = Wait::For(Duration::from_secs(60));
+/// Longer than any of this takes, even beside many others; what takes longer hangs. The environment may know better.
+fn patience() -> Duration {
+    let told = std::env::var("MUSUBI_HANG_S").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(told.unwrap_or(60))
+}
+
+/// As a wait.
+fn long() -> Wait {
+    Wait::For(patience())
+}
 
 /// Both participants of an instance of the system that no other test uses.
 fn attach(test: &str) -> (Participant, Participant) {
@@ -73,7 +81,7 @@ fn attach(test: &str) -> (Participant, Participant) {
 fn linked<S, R>(sender: &Sender<'_, Participant, S>, receiver: &Receiver<'_, Participant, R>) {
     let begin = Instant::now();
     while !sender.sense().connected || !receiver.sense().connected {
-        assert!(begin.elapsed() < Duration::from_secs(60), "they never met");
+        assert!(begin.elapsed() < patience(), "they never met");
         std::thread::yield_now();
     }
 }
@@ -86,7 +94,7 @@ fn finish<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(done) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return done;
         }
-        assert!(begin.elapsed() < Duration::from_secs(60), "it never came");
+        assert!(begin.elapsed() < patience(), "it never came");
         std::thread::yield_now();
     }
 }
@@ -112,9 +120,9 @@ fn channels_and_domains_are_found_by_name_and_number() {
         matches!(control.sender(3), Err(OpenError::Unknown)) && matches!(control.sender(9), Err(OpenError::Unknown))
     );
     assert!(matches!(control.sender("few"), Err(OpenError::Unknown)));
-    assert!(matches!(control.shared::<u32>("bytes", LONG), Err(OpenError::Unknown)));
-    assert!(matches!(control.shared::<u32>(2, LONG), Err(OpenError::Unknown)));
-    assert!(control.shared::<u32>(1, LONG).is_ok());
+    assert!(matches!(control.shared::<u32>("bytes", long()), Err(OpenError::Unknown)));
+    assert!(matches!(control.shared::<u32>(2, long()), Err(OpenError::Unknown)));
+    assert!(control.shared::<u32>(1, long()).is_ok());
     assert!(matches!(panel.sender("bytes"), Err(OpenError::Port(_))), "that end is the other domain's");
     assert_eq!(control.sense_process("control").unwrap(), 1);
     assert_eq!(panel.sense_process(0).unwrap(), 1);
@@ -132,7 +140,7 @@ fn a_domains_participants_are_counted() {
     let _panels = [at("panel").unwrap(), at("panel").unwrap()];
     let begin = Instant::now();
     while Mdcom::init(&control).sense_process("panel").unwrap() != 2 {
-        assert!(begin.elapsed() < Duration::from_secs(60), "they never met");
+        assert!(begin.elapsed() < patience(), "they never met");
         std::thread::yield_now();
     }
 }
@@ -147,7 +155,7 @@ fn a_type_fits_a_channel_or_is_refused() {
     assert!(matches!(refused, OpenError::TypeDoesNotFit { type_bytes: 17, block_bytes: 16 }));
     assert_eq!(refused.to_string(), "a type of 17 bytes does not fit a block of 16 bytes aligned to 16");
     assert!(matches!(panel.receiver_of::<[u8; 17]>("slow"), Err(OpenError::TypeDoesNotFit { .. })));
-    assert!(matches!(control.shared::<[u8; 5000]>("few", LONG), Err(OpenError::TypeDoesNotFit { .. })));
+    assert!(matches!(control.shared::<[u8; 5000]>("few", long()), Err(OpenError::TypeDoesNotFit { .. })));
     assert_eq!(control.sender("none").err().unwrap().to_string(), "the description has no such channel");
     let port = panel.sender("bytes").err().unwrap().to_string();
     assert!(!port.is_empty() && port != OpenError::<musubi_linux::Error>::Unknown.to_string(), "{port}");
@@ -157,7 +165,7 @@ fn a_type_fits_a_channel_or_is_refused() {
 fn a_block_carries_what_was_written_and_comes_back() {
     let both = attach("blocks");
     let (sender, receiver) = bytes(&both);
-    let mut block = sender.alloc(LONG).unwrap();
+    let mut block = sender.alloc(long()).unwrap();
     assert_eq!((block.len(), sender.sense().held), (64, 1));
     block[..5].copy_from_slice(b"hello");
     assert_eq!(&block[..5], b"hello");
@@ -173,11 +181,11 @@ fn a_block_carries_what_was_written_and_comes_back() {
     assert_eq!(message.read_into(&mut into[..4]).unwrap_err(), Error::TooLong);
     drop(message);
     assert_eq!(receiver.sense().held, 0);
-    sender.alloc(LONG).unwrap().enqueue(0).unwrap();
-    let empty = receiver.next(LONG).unwrap();
+    sender.alloc(long()).unwrap().enqueue(0).unwrap();
+    let empty = receiver.next(long()).unwrap();
     assert_eq!((empty.is_empty(), empty.len()), (true, 0));
     empty.free();
-    sender.alloc(LONG).unwrap().free();
+    sender.alloc(long()).unwrap().free();
     assert_eq!(sender.sense().held, 0);
 }
 
@@ -191,21 +199,21 @@ fn who_polls_does_not_wait_and_who_waits_gets_what_comes() {
     assert_eq!(receiver.wait(Wait::For(Duration::from_millis(30))), Err(Error::Timeout));
     assert!(begin.elapsed() >= Duration::from_millis(30));
     assert_eq!(receiver.next(Wait::For(Duration::from_millis(1))).err(), Some(Error::Timeout));
-    sender.send(b"one", LONG).unwrap();
+    sender.send(b"one", long()).unwrap();
     assert_eq!(receiver.wait(Wait::Poll), Ok(()));
-    sender.send(b"two", LONG).unwrap();
+    sender.send(b"two", long()).unwrap();
     assert_eq!(sender.send(b"three", Wait::Poll).err(), Some(Error::NoBlock));
     assert_eq!(sender.alloc(Wait::For(Duration::from_millis(1))).err(), Some(Error::Timeout));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(20));
             let receiver = receiver;
-            assert_eq!(receiver.next(LONG).unwrap().len(), 3);
-            assert_eq!(receiver.next(LONG).unwrap().len(), 3);
-            assert_eq!(receiver.next(LONG).unwrap().len(), 5);
+            assert_eq!(receiver.next(long()).unwrap().len(), 3);
+            assert_eq!(receiver.next(long()).unwrap().len(), 3);
+            assert_eq!(receiver.next(long()).unwrap().len(), 5);
         });
         let sender = sender;
-        assert_eq!(sender.send(b"three", LONG), Ok(Notified::Raised));
+        assert_eq!(sender.send(b"three", long()), Ok(Notified::Raised));
     });
 }
 
@@ -213,11 +221,11 @@ fn who_polls_does_not_wait_and_who_waits_gets_what_comes() {
 fn what_is_too_long_is_refused_and_the_longest_is_not() {
     let both = attach("lengths");
     let (sender, receiver) = bytes(&both);
-    assert_eq!(sender.send(&[1; 65], LONG), Err(Error::TooLong));
-    assert_eq!(sender.send(&[2; 64], LONG), Ok(Notified::Raised));
-    assert_eq!(sender.send(&[3; 1], LONG), Ok(Notified::Raised));
-    assert_eq!((receiver.next(LONG).unwrap().len(), receiver.next(LONG).unwrap().len()), (64, 1));
-    let rejected = sender.alloc(LONG).unwrap().enqueue(65).unwrap_err();
+    assert_eq!(sender.send(&[1; 65], long()), Err(Error::TooLong));
+    assert_eq!(sender.send(&[2; 64], long()), Ok(Notified::Raised));
+    assert_eq!(sender.send(&[3; 1], long()), Ok(Notified::Raised));
+    assert_eq!((receiver.next(long()).unwrap().len(), receiver.next(long()).unwrap().len()), (64, 1));
+    let rejected = sender.alloc(long()).unwrap().enqueue(65).unwrap_err();
     assert_eq!((rejected.error, sender.sense().held), (Error::TooLong, 1));
 }
 
@@ -227,14 +235,14 @@ fn values_go_over_as_they_are() {
     let sender = Mdcom::init(&both.0).sender_of::<[u32; 3]>("values").unwrap();
     let receiver = Mdcom::init(&both.1).receiver_of::<[u32; 3]>("values").unwrap();
     linked(&sender, &receiver);
-    assert_eq!(sender.send([1, 2, 3], LONG), Ok(Notified::Raised));
-    assert_eq!(receiver.recv(LONG), Ok([1, 2, 3]));
-    let mut block = sender.alloc(LONG).unwrap();
+    assert_eq!(sender.send([1, 2, 3], long()), Ok(Notified::Raised));
+    assert_eq!(receiver.recv(long()), Ok([1, 2, 3]));
+    let mut block = sender.alloc(long()).unwrap();
     *block = [4, 5, 6];
     block[1] += 10;
     assert_eq!(*block, [4, 15, 6]);
     block.enqueue().unwrap();
-    let message = receiver.next(LONG).unwrap();
+    let message = receiver.next(long()).unwrap();
     assert_eq!((message.len(), message.read()), (12, Ok([4, 15, 6])));
 }
 
@@ -244,10 +252,10 @@ fn a_message_of_another_length_is_no_value() {
     let sender = Mdcom::init(&both.0).sender("values").unwrap();
     let receiver = Mdcom::init(&both.1).receiver_of::<[u32; 2]>("values").unwrap();
     linked(&sender, &receiver);
-    sender.send(&[1; 7], LONG).unwrap();
-    sender.send(&[1; 8], LONG).unwrap();
-    assert_eq!(receiver.recv(LONG), Err(Error::PeerFault));
-    assert_eq!(receiver.recv(LONG), Ok([0x0101_0101; 2]));
+    sender.send(&[1; 7], long()).unwrap();
+    sender.send(&[1; 8], long()).unwrap();
+    assert_eq!(receiver.recv(long()), Err(Error::PeerFault));
+    assert_eq!(receiver.recv(long()), Ok([0x0101_0101; 2]));
 }
 
 #[test]
@@ -255,14 +263,14 @@ fn either_end_tells_the_other() {
     let both = attach("events");
     let (sender, receiver) = bytes(&both);
     // Before its first message a receiver may not know that the session is open.
-    sender.send(b"first", LONG).unwrap();
-    assert_eq!(receiver.next(LONG).unwrap().len(), 5);
+    sender.send(b"first", long()).unwrap();
+    assert_eq!(receiver.next(long()).unwrap().len(), 5);
     assert_eq!(sender.wait(Wait::Poll), Err(Error::Timeout));
     receiver.notify();
-    assert_eq!(sender.wait(LONG), Ok(()));
+    assert_eq!(sender.wait(long()), Ok(()));
     assert_eq!(sender.wait(Wait::Poll), Err(Error::Timeout), "once");
     assert_eq!(sender.notify(), Notified::Raised);
-    assert_eq!(receiver.wait(LONG), Ok(()));
+    assert_eq!(receiver.wait(long()), Ok(()));
     assert_eq!(receiver.wait(Wait::Poll), Err(Error::Timeout), "once");
 }
 
@@ -271,21 +279,21 @@ fn a_filter_holds_notifications_back() {
     let both = attach("filter");
     let (sender, receiver) = bytes(&both);
     sender.set_filter(FilterRule { every: 2, ..FilterRule::EACH });
-    assert!(matches!(sender.send(b"one", LONG), Ok(Notified::Held { .. })));
-    assert_eq!(sender.send(b"two", LONG), Ok(Notified::Raised));
-    assert_eq!(receiver.wait(LONG), Ok(()));
+    assert!(matches!(sender.send(b"one", long()), Ok(Notified::Held { .. })));
+    assert_eq!(sender.send(b"two", long()), Ok(Notified::Raised));
+    assert_eq!(receiver.wait(long()), Ok(()));
 }
 
 #[test]
 fn a_channel_begins_anew_from_either_end() {
     let both = attach("reset");
     let (mut sender, mut receiver) = bytes(&both);
-    sender.send(b"void", LONG).unwrap();
+    sender.send(b"void", long()).unwrap();
     sender.reset();
-    sender.send(b"next", LONG).unwrap();
+    sender.send(b"next", long()).unwrap();
     let mut text = [0; 4];
-    assert_eq!(receiver.next(LONG).unwrap().read_into(&mut text).unwrap(), b"next");
-    sender.send(b"void", LONG).unwrap();
+    assert_eq!(receiver.next(long()).unwrap().read_into(&mut text).unwrap(), b"next");
+    sender.send(b"void", long()).unwrap();
     receiver.reset();
     assert_eq!((receiver.dequeue().err(), receiver.sense().queued), (Some(Error::Empty), 0));
 }
@@ -300,7 +308,7 @@ fn who_sends_faster_than_the_rule_waits_or_is_told() {
     assert!(matches!(sender.send(b"second", Wait::Poll), Err(Error::Throttled { retry_ns: 1.. })));
     let short = Wait::For(Duration::from_micros(1));
     assert!(matches!(sender.send(b"second", short), Err(Error::Throttled { retry_ns: 1.. })));
-    assert!(sender.send(b"second", LONG).is_ok());
+    assert!(sender.send(b"second", long()).is_ok());
     assert!(sender.send(b"third", Wait::Forever).is_ok());
     assert_eq!(sender.sense().queued, 3, "each that was refused was not sent");
 }
@@ -315,9 +323,9 @@ fn futures_are_ready_when_something_came() {
     assert_eq!(finish(receiver.next_async()).unwrap().len(), 3);
     let mut next = pin!(receiver.next_async());
     assert!(next.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    sender.send(b"four", LONG).unwrap();
+    sender.send(b"four", long()).unwrap();
     assert_eq!(finish(next).unwrap().len(), 4);
-    let _kept = [sender.alloc(LONG).unwrap(), sender.alloc(LONG).unwrap()];
+    let _kept = [sender.alloc(long()).unwrap(), sender.alloc(long()).unwrap()];
     assert!(pin!(sender.alloc_async()).poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
 
@@ -330,12 +338,12 @@ fn a_set_names_the_most_urgent_that_has_something() {
     linked(&urgent, &values);
     let mut set = WaitSet::new([receiver.member(), values.member()]);
     assert_eq!(set.wait(Wait::Poll), Err(Error::Timeout));
-    sender.send(b"later", LONG).unwrap();
-    assert_eq!(set.wait(LONG), Ok(0));
-    urgent.send(b"now", LONG).unwrap();
-    assert_eq!(set.wait(LONG), Ok(1));
+    sender.send(b"later", long()).unwrap();
+    assert_eq!(set.wait(long()), Ok(0));
+    urgent.send(b"now", long()).unwrap();
+    assert_eq!(set.wait(long()), Ok(1));
     assert_eq!(values.next(Wait::Poll).unwrap().len(), 3);
-    assert_eq!(set.wait(LONG), Ok(0));
+    assert_eq!(set.wait(long()), Ok(0));
     assert_eq!(receiver.next(Wait::Poll).unwrap().len(), 5);
     assert_eq!(set.wait(Wait::For(Duration::from_millis(1))), Err(Error::Timeout));
 }
@@ -343,9 +351,9 @@ fn a_set_names_the_most_urgent_that_has_something() {
 #[test]
 fn shared_memory_is_read_and_written_under_its_lock() {
     let both = attach("shared");
-    let mut ours = Mdcom::init(&both.0).shared::<[u8; 8]>("few", LONG).unwrap();
-    let mut theirs = Mdcom::init(&both.1).shared::<[u8; 8]>("few", LONG).unwrap();
-    let mut guard = ours.lock(LONG).unwrap();
+    let mut ours = Mdcom::init(&both.0).shared::<[u8; 8]>("few", long()).unwrap();
+    let mut theirs = Mdcom::init(&both.1).shared::<[u8; 8]>("few", long()).unwrap();
+    let mut guard = ours.lock(long()).unwrap();
     guard.write(b"musubi!!");
     guard.write_bytes(6, b"..").unwrap();
     assert_eq!(guard.read(), *b"musubi..");
@@ -353,10 +361,10 @@ fn shared_memory_is_read_and_written_under_its_lock() {
     assert_eq!(theirs.lock(Wait::For(Duration::from_millis(1))).err(), Some(Error::Timeout));
     drop(guard);
     let mut part = [0; 3];
-    let guard = theirs.lock(LONG).unwrap();
+    let guard = theirs.lock(long()).unwrap();
     guard.read_bytes(4, &mut part).unwrap();
     assert_eq!((&part, guard.read()), (b"bi.", *b"musubi.."));
     assert_eq!(guard.read_bytes(u32::MAX, &mut part), Err(Error::TooLong));
     drop(guard);
-    assert!(ours.lock(LONG).unwrap().write_bytes(u32::MAX, b"x").is_err());
+    assert!(ours.lock(long()).unwrap().write_bytes(u32::MAX, b"x").is_err());
 }
