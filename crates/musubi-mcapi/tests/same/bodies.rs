@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use musubi_mcapi::{
     Deadline, DeadlineExt, Endpoint, Error, Named, Node, PacketReceiver, PacketSender, Remote, Request, Scalar,
@@ -15,25 +15,55 @@ pub struct Pair {
     pub other: Node,
 }
 
-const PORT: u32 = 40;
+impl Pair {
+    /// Ends both nodes if this thread panics: who waits for something that it would have done then fails at once, instead of
+    /// holding up the test until the deadline of each call.
+    fn end_if_this_fails(&self) -> EndIfPanicking<'_> {
+        EndIfPanicking(self)
+    }
+}
+
+struct EndIfPanicking<'p>(&'p Pair);
+
+impl Drop for EndIfPanicking<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let _ = (self.0.one.finalize(), self.0.other.finalize());
+        }
+    }
+}
+
+pub const PORT: u32 = 40;
 
 pub fn soon() -> Deadline {
     Deadline::after(Duration::from_secs(20))
 }
 
 /// An endpoint of `one`, and what `other` found for it, and an endpoint of `other`.
-fn inbox(pair: &Pair) -> (Endpoint, Remote, Endpoint) {
+pub fn inbox(pair: &Pair) -> (Endpoint, Remote, Endpoint) {
     let inbox = pair.one.create_endpoint(Some(PORT)).unwrap();
     let found = pair.other.get_endpoint((0, 1), PORT, soon()).unwrap();
     assert_eq!(found.name(), inbox.name());
     (inbox, found, pair.other.create_endpoint(None).unwrap())
 }
 
+/// Looks at the links until so many have arrived; nothing is waited for meanwhile.
+pub fn arrived(pair: &Pair, available: impl Fn() -> Result<usize, Error>, wanted: usize) {
+    let began = Instant::now();
+    while available() != Ok(wanted) {
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?} of {wanted}", available());
+        let _ = pair.one.ping((0, 1), 0, soon());
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 pub fn messages_arrive_whole_and_in_order(pair: &Pair) {
     let (inbox, to, from) = inbox(pair);
     let sizes = [0, 1, 24, 95, 96, 700, 5000, limits::MESSAGE_BYTES_MAX];
     thread::scope(|scope| {
+        let _guard = pair.end_if_this_fails();
         scope.spawn(|| {
+            let _guard = pair.end_if_this_fails();
             for round in 0..10u8 {
                 for size in sizes {
                     from.send(&to, 1, &vec![round; size], soon()).unwrap();
@@ -70,11 +100,7 @@ pub fn the_urgent_is_taken_first(pair: &Pair) {
     for (priority, text) in [(3, "late"), (1, "soon"), (0, "now"), (1, "soon too")] {
         from.send(&to, priority, text.as_bytes(), soon()).unwrap();
     }
-    while inbox.available().unwrap() < 4 {
-        // A look at the links: nothing is waited for here.
-        let _ = pair.one.ping((0, 1), 0, soon());
-        thread::sleep(Duration::from_millis(1));
-    }
+    arrived(pair, || inbox.available(), 4);
     for text in ["now", "soon", "soon too", "late"] {
         assert_eq!(inbox.receive(soon()).unwrap().to_vec(), text.as_bytes());
     }
@@ -129,7 +155,7 @@ pub fn a_ping_comes_back(pair: &Pair) {
     pair.other.ping((0, 2), 8, soon()).unwrap();
 }
 
-fn open_packets(pair: &Pair) -> (PacketSender, PacketReceiver) {
+pub fn open_packets(pair: &Pair) -> (PacketSender, PacketReceiver) {
     let (to, found, from) = inbox(pair);
     let mut opening = PacketReceiver::open(&to).unwrap();
     pair.other.connect_packets(&from, &found).unwrap().wait(soon()).unwrap();
@@ -141,7 +167,9 @@ pub fn packets_arrive_whole_and_in_order(pair: &Pair) {
     let (sender, receiver) = open_packets(pair);
     let sizes = [0, 1, 100, 4096, 32_768, 300_000, limits::PACKET_BYTES_MAX];
     thread::scope(|scope| {
+        let _guard = pair.end_if_this_fails();
         scope.spawn(|| {
+            let _guard = pair.end_if_this_fails();
             for round in 0..8u8 {
                 if round % 4 == 3 {
                     let burst = sizes.map(|size| vec![round; size].into());
@@ -183,6 +211,7 @@ pub fn a_burst_says_how_much_of_it_went(pair: &Pair) {
     assert!(went > 0 && went < packets.len(), "{went}");
     assert_eq!(sender.send_burst(&packets[went..], Deadline::Poll), Err(Error::Timeout));
     thread::scope(|scope| {
+        let _guard = pair.end_if_this_fails();
         scope.spawn(|| assert_eq!(sender.send_burst(&packets[went..], soon()), Ok(packets.len() - went)));
         for number in 0..200u8 {
             assert_eq!(receiver.receive(soon()).unwrap().to_vec(), [number; 1000]);
@@ -259,6 +288,7 @@ fn scalars_of<T: Scalar + PartialEq + std::fmt::Debug>(pair: &Pair, words: &[T])
     let receiver = ScalarReceiver::<T>::open(&to).unwrap().wait(soon()).unwrap();
     let sender = sender.wait(soon()).unwrap();
     thread::scope(|scope| {
+        let _guard = pair.end_if_this_fails();
         scope.spawn(|| (0..200).for_each(|_| words.iter().for_each(|word| sender.send(*word, soon()).unwrap())));
         for _ in 0..200 {
             for word in words {

@@ -1,6 +1,7 @@
 //! The same tests over every kind of links.
 
 mod bodies;
+mod forms;
 #[path = "../../../musubi-transport/tests/loopback/mod.rs"]
 mod loopback;
 
@@ -62,7 +63,8 @@ macro_rules! over {
         mod $links {
             $(#[test]
             fn $body() {
-                crate::bodies::$body(&crate::pair(&crate::$links()));
+                let pair = crate::pair(&crate::$links());
+                crate::bodies::$body(&pair);
             })*
 
             #[test]
@@ -70,6 +72,19 @@ macro_rules! over {
                 let start = crate::$links();
                 crate::bodies::an_ended_node_can_begin_again(&crate::pair(&start), || start(2));
             }
+        }
+    };
+}
+
+/// The same of what stands in `forms`.
+macro_rules! forms_over {
+    ($links:ident: $($body:ident),* $(,)?) => {
+        mod $links {
+            $(#[test]
+            fn $body() {
+                let pair = crate::pair(&crate::$links());
+                crate::forms::$body(&pair);
+            })*
         }
     };
 }
@@ -99,3 +114,12 @@ over_all!(within, memory, tcp; {
     futures_complete,
     an_ended_node_says_so_and_its_peers_notice,
 });
+
+/// What is of the interface, over the links of this machine.
+mod forms_over_links {
+    forms_over!(within: messages_go_and_are_taken_without_waiting, packets_go_and_are_taken_without_waiting,
+        scalars_go_and_are_taken_without_waiting, what_is_dropped_is_given_back, a_node_shows_a_picture_of_itself);
+    forms_over!(memory: messages_go_and_are_taken_without_waiting, packets_go_and_are_taken_without_waiting,
+        scalars_go_and_are_taken_without_waiting, what_is_dropped_is_given_back, a_node_shows_a_picture_of_itself,
+        a_node_runs_once_and_where_the_system_has_it);
+}

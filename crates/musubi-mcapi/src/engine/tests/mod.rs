@@ -1,6 +1,7 @@
 //! Engines joined by links in memory: every rule of the engine, one by one and at random.
 
 mod attributes;
+mod borders;
 mod conversations;
 mod cost;
 mod endpoints;
