@@ -503,3 +503,6 @@ fn hold(name: &str) -> Result<Kept, Error> {
     }
     Err(Error::NodeOccupied { name: name.to_owned() })
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,3 +84,50 @@ impl DeadlineExt for Deadline {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const HOUR_NS: u64 = 3_600_000_000_000;
+
+    #[test]
+    fn an_instant_is_seconds_and_nanoseconds() {
+        for ns in [0, 1, 999_999_999, 1_000_000_000, 7_000_000_123] {
+            let time = timespec(ns);
+            assert_eq!((time.tv_sec as u64, time.tv_nsec as u64), (ns / 1_000_000_000, ns % 1_000_000_000));
+            assert_eq!(nanoseconds(time), ns);
+        }
+    }
+
+    #[test]
+    fn the_clock_goes_on_and_the_one_that_counts_suspend_is_not_behind() {
+        let before = now_ns();
+        assert!(before > 0 && MonotonicClock.now_ns() >= before);
+        assert!(boot_ns() >= before);
+    }
+
+    #[test]
+    fn a_deadline_has_a_time_left_or_none_or_no_end() {
+        let left = Deadline::after(HOUR).left_ns().unwrap();
+        assert!((HOUR_NS / 2..=HOUR_NS).contains(&left), "{left}");
+        assert_eq!(
+            (Deadline::Poll.left_ns(), Deadline::At(1).left_ns(), Deadline::Forever.left_ns()),
+            (Some(0), Some(0), None)
+        );
+        assert!(Deadline::Poll.passed() && Deadline::At(1).passed());
+        assert!(!Deadline::after(HOUR).passed() && !Deadline::Forever.passed());
+        assert_eq!(Deadline::after(Duration::MAX), Deadline::At(u64::MAX));
+    }
+
+    #[test]
+    fn the_earlier_of_two_ends_is_kept() {
+        let within = |deadline: Deadline, ns| deadline.within_ns(ns);
+        assert_eq!((within(Deadline::Poll, 9), within(Deadline::At(1), HOUR_NS)), (Deadline::Poll, Deadline::At(1)));
+        for deadline in [Deadline::Forever, Deadline::At(u64::MAX)] {
+            let left = within(deadline, HOUR_NS).left_ns().unwrap();
+            assert!((HOUR_NS / 2..=HOUR_NS).contains(&left), "{left}");
+        }
+    }
+}

@@ -93,6 +93,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_file_is_read_as_far_as_is_wanted_and_not_much_farther() {
+        let path = std::env::temp_dir().join(format!("musubi-long-{}", std::process::id()));
+        let whole: Vec<u8> = (0..3 * READ_BYTES + 5).map(|at| (at % 251) as u8).collect();
+        std::fs::write(&path, &whole).unwrap();
+        let read = |bytes_max| read_file(&path, bytes_max).unwrap();
+        let (begin, all) = (read(READ_BYTES), read(usize::MAX));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(all, whole);
+        assert_eq!(begin, whole[..READ_BYTES]);
+        assert_eq!(read_file(&path, 1), Err(Errno::NOENT));
+    }
+
+    #[test]
     fn a_pipe_is_not_waited_for() {
         let path = std::env::temp_dir().join(format!("musubi-pipe-{}", std::process::id()));
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();

@@ -148,6 +148,36 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_may_not_be_locked_is_a_matter_of_permission_and_else_of_the_kernel() {
+        for errno in [Errno::PERM, Errno::NOMEM, Errno::AGAIN] {
+            let refused = locking_refused("locking", errno);
+            let Error::Permission { action: "locking", current, .. } = &refused else { panic!("{refused}") };
+            assert!(current.starts_with("RLIMIT_MEMLOCK is ") && current.len() > "RLIMIT_MEMLOCK is  bytes".len());
+        }
+        assert!(matches!(locking_refused("locking", Errno::IO), Error::System { action: "locking", .. }));
+    }
+
+    /// As far as the user may: an ordinary one gets told what is missing.
+    #[test]
+    fn a_thread_becomes_urgent_and_ordinary_again() {
+        let policy = || {
+            // SAFETY: 0 is the calling thread; nothing is read or written.
+            unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
+        };
+        std::thread::spawn(move || match set_fifo_priority(1) {
+            Ok(()) => {
+                assert_eq!(policy(), i64::from(libc::SCHED_FIFO));
+                set_ordinary_priority().unwrap();
+                assert_eq!(policy(), i64::from(libc::SCHED_OTHER));
+            }
+            Err(Error::Permission { current, .. }) => assert!(current.starts_with("RLIMIT_RTPRIO is "), "{current}"),
+            Err(other) => panic!("{other}"),
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
     fn a_thread_can_be_pinned() {
         std::thread::spawn(|| {
             let (core, several) = (cores()[0], cores().len() > 1);

@@ -451,3 +451,32 @@ fn new_shared(
     shared.lock().watch_listener(&shared);
     Ok(shared)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::section::tests::PLAN;
+
+    #[test]
+    fn a_domain_is_found_by_name_and_number_or_those_that_are_known_are_named() {
+        let find = |domain: Whose, port| find_domain(&PLAN, &domain, port).map_err(|error| error.to_string());
+        assert_eq!(find("panel".into(), PortKind::LinuxProcess), Ok(1));
+        assert_eq!(find(0.into(), PortKind::LinuxProcess), Ok(0));
+        for (domain, asked) in [(Whose::from("none"), "\"none\""), (3.into(), "number 3")] {
+            let refused = find(domain, PortKind::LinuxProcess).unwrap_err();
+            assert!(refused.contains(asked) && refused.contains("control, panel, motor"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_domain_of_another_port_is_not_ours() {
+        for (domain, port, word) in [
+            ("motor", PortKind::LinuxProcess, "linux"),
+            ("panel", PortKind::LinuxUio, "uio"),
+            ("panel", PortKind::Metal, "metal"),
+        ] {
+            let refused = find_domain(&PLAN, &domain.into(), port).unwrap_err();
+            assert!(matches!(&refused, Error::OtherPort(name, of) if name == domain && *of == word), "{refused}");
+        }
+    }
+}

@@ -206,3 +206,6 @@ pub fn header_fits(words: &PeerWords<'_>, party: Party) -> bool {
         && words.get(header::PARTICIPANT) == u32::from(party.participant)
         && words.get(header::DOMAIN) == u32::from(party.domain)
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

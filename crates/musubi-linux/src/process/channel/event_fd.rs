@@ -122,3 +122,76 @@ fn drain(socket: BorrowedFd<'_>) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::net::{SendFlags, send};
+
+    use super::*;
+    use crate::os::clock::timespec;
+
+    const KEY: LinkKey = (1, 2, 3);
+
+    fn is_readable(gate: &EventGate) -> bool {
+        poll(&mut [PollFd::new(&gate.fd(), PollFlags::IN)], Some(&timespec(0))).unwrap() > 0
+    }
+
+    fn ring(bell: &Descriptor) -> Result<usize, Errno> {
+        send(bell, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+    }
+
+    #[test]
+    fn a_change_or_a_ring_is_readable_until_it_is_cleared() {
+        let gate = EventGate::new().unwrap();
+        let bell = gate.add_bell(KEY).unwrap();
+        assert!(!is_readable(&gate));
+        (0..3).for_each(|_| gate.notify());
+        assert!(is_readable(&gate));
+        gate.clear();
+        assert!(!is_readable(&gate), "all changes at once");
+        (0..3).for_each(|_| assert!(ring(&bell).is_ok()));
+        assert!(is_readable(&gate));
+        gate.clear();
+        assert!(!is_readable(&gate), "all rings at once");
+        assert!(ring(&bell).is_ok() && is_readable(&gate), "the bell is still there");
+    }
+
+    #[test]
+    fn a_link_that_goes_takes_its_own_bells_with_it() {
+        let gate = EventGate::new().unwrap();
+        let others = [(0, 2, 3), (1, 0, 3), (1, 2, 0)].map(|key| gate.add_bell(key).unwrap());
+        let gone = gate.add_bell(KEY).unwrap();
+        gate.remove_bell(KEY);
+        assert!(ring(&gone).is_err() && !is_readable(&gate));
+        for bell in &others {
+            assert!(ring(bell).is_ok() && is_readable(&gate));
+            gate.clear();
+        }
+    }
+
+    #[test]
+    fn a_link_has_its_latest_bells_and_costs_no_other_one() {
+        let gate = EventGate::new().unwrap();
+        let other = gate.add_bell((9, 9, 9)).unwrap();
+        let bells: Vec<Descriptor> = (0..BELLS_OF_LINK_MAX + 2).map(|_| gate.add_bell(KEY).unwrap()).collect();
+        let heard: Vec<bool> = bells.iter().map(|bell| ring(bell).is_ok()).collect();
+        assert_eq!(heard, [false, false, true, true, true, true]);
+        assert!(ring(&other).is_ok());
+    }
+
+    #[test]
+    fn the_former_waker_is_given_back() {
+        struct Nobody;
+        impl Wake for Nobody {
+            fn wake(self: Arc<Self>) {}
+        }
+        let (gate, waker) = (EventGate::new().unwrap(), Waker::from(Arc::new(Nobody)));
+        assert!(gate.set_waker(Some(waker.clone())).is_none());
+        assert!(gate.set_waker(None).is_some_and(|former| former.will_wake(&waker)));
+        assert!(gate.set_waker(None).is_none());
+    }
+}

@@ -121,3 +121,64 @@ impl AsFd for LateTimer {
         self.fd.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    use super::*;
+    use crate::os::clock::now_ns;
+
+    const HOUR_NS: u64 = 3_600_000_000_000;
+
+    /// Whether the timer fires within a time that is long for one that is due, or at once for one that is not.
+    fn fires(timer: &LateTimer, within: Duration) -> bool {
+        let mut fds = [PollFd::new(timer, PollFlags::IN)];
+        poll(&mut fds, Some(&timespec(within.as_nanos() as u64))).unwrap() > 0
+    }
+
+    fn due(timer: &LateTimer, now_ns: u64, ends: &[&LateTime]) -> Vec<usize> {
+        timer.expired(now_ns, ends.iter().copied().zip(0..))
+    }
+
+    #[test]
+    fn an_end_is_due_once_at_its_earliest_time() {
+        let (timer, end) = (LateTimer::new().unwrap(), LateTime::new());
+        assert!(!end.is_armed());
+        for at_ns in [2_000, 1_000, 3_000] {
+            timer.arm(&end, at_ns);
+        }
+        assert!(end.is_armed());
+        assert_eq!(due(&timer, 999, &[&end]), []);
+        assert_eq!(due(&timer, 1_000, &[&end]), [0]);
+        assert!(!end.is_armed());
+        assert_eq!(due(&timer, 9_000, &[&end]), [], "once");
+        timer.arm(&end, 4_000);
+        end.disarm();
+        assert_eq!((end.is_armed(), due(&timer, 9_000, &[&end])), (false, vec![]));
+        for border in [0, u64::MAX] {
+            timer.arm(&end, border);
+            assert!(end.is_armed(), "{border} is a time");
+            end.disarm();
+        }
+    }
+
+    #[test]
+    fn those_that_are_due_are_named_and_the_timer_is_set_for_the_others() {
+        let timer = LateTimer::new().unwrap();
+        let [first, never, second] = [(); 3].map(|()| LateTime::new());
+        timer.arm(&second, now_ns() + HOUR_NS);
+        assert!(!fires(&timer, Duration::ZERO), "in an hour");
+        timer.arm(&first, now_ns());
+        assert!(fires(&timer, Duration::from_secs(30)), "the earlier one counts");
+        timer.fired();
+        assert!(!fires(&timer, Duration::ZERO), "it was heard");
+        assert_eq!(due(&timer, now_ns(), &[&first, &never, &second]), [0]);
+        assert_eq!(timer.earliest_ns.load(Ordering::SeqCst), second.0.load(Ordering::SeqCst));
+        timer.fired();
+        timer.arm(&first, now_ns() + 1_000_000);
+        assert!(fires(&timer, Duration::from_secs(30)), "armed anew");
+    }
+}

@@ -158,3 +158,51 @@ impl RxState {
         self.senders.iter_mut().find(|sender| (sender.participant, sender.epoch, sender.serial) == who)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::section::tests::{both, party};
+    use musubi_core::layout::Part;
+
+    fn sender(epoch: u32, alive: bool) -> RxSender {
+        let words = both(party(0, epoch)).1.part(Part::Tx(0)).unwrap();
+        RxSender { participant: 0, epoch, serial: 1, words, doorbell: None, alive }
+    }
+
+    fn epochs(state: &RxState) -> Vec<u32> {
+        state.senders.iter().map(|sender| sender.epoch).collect()
+    }
+
+    #[test]
+    fn the_oldest_dead_sender_gives_way_and_is_counted() {
+        let mut state = RxState::default();
+        for (epoch, alive) in [(1, true), (2, false), (3, false), (4, true)] {
+            assert!(state.arrive(sender(epoch, alive)));
+        }
+        assert_eq!((epochs(&state), state.forgotten), (vec![1, 2, 3, 4], 0));
+        assert!(state.arrive(sender(5, true)) && state.arrive(sender(6, true)));
+        assert_eq!((epochs(&state), state.forgotten), (vec![1, 4, 5, 6], 2));
+        assert!(!state.arrive(sender(7, true)), "all live");
+        assert_eq!((epochs(&state), state.forgotten), (vec![1, 4, 5, 6], 2));
+    }
+
+    #[test]
+    fn a_sender_is_found_by_all_that_names_it() {
+        let mut state = RxState::default();
+        assert!(state.arrive(sender(1, true)) && state.arrive(sender(2, true)));
+        assert_eq!(state.find((0, 2, 1)).map(|sender| sender.counterpart().epoch), Some(2));
+        for other in [(1, 2, 1), (0, 3, 1), (0, 2, 2)] {
+            assert!(state.find(other).is_none(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn each_change_is_another_version() {
+        let versioned = Versioned::new(3);
+        let before = versioned.version();
+        assert_eq!(versioned.change(|state| core::mem::replace(state, 4)), 3);
+        assert_ne!(versioned.version(), before);
+        assert_eq!((*versioned.lock(), versioned.version_word().load(Ordering::SeqCst)), (4, versioned.version()));
+    }
+}

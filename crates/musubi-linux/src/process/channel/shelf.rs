@@ -45,3 +45,27 @@ impl<T> Shelf<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_parked_is_taken_once_and_from_its_own_channel() {
+        let shelf = Shelf::of([(1, "one")]);
+        shelf.park(2, "two");
+        assert_eq!((shelf.take(3), shelf.take(1), shelf.take(1)), (None, Some("one"), None));
+        shelf.park(2, "newer");
+        assert_eq!((shelf.take(2), shelf.take(2)), (Some("newer"), None));
+    }
+
+    #[test]
+    fn a_closed_shelf_drops_what_is_there_and_what_comes() {
+        let thing = Arc::new(());
+        let shelf = Shelf::of([(1, Arc::clone(&thing))]);
+        shelf.close();
+        assert_eq!(Arc::strong_count(&thing), 1);
+        shelf.park(2, Arc::clone(&thing));
+        assert_eq!((Arc::strong_count(&thing), shelf.take(2)), (1, None));
+    }
+}

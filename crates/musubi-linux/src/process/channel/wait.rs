@@ -111,3 +111,37 @@ impl<L: Bell> Sleep<L> {
         futex::sleep(bell, local, deadline) == Wake::Woken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::section::tests::PLAN;
+
+    const HOUR_NS: u64 = 3_600_000_000_000;
+
+    fn looks(spin: Spin, deadline: Deadline, found_at: u32) -> (Option<u32>, u32) {
+        let mut count = 0;
+        let found = spin.until(deadline, || {
+            count += 1;
+            (count == found_at).then_some(count)
+        });
+        (found, count)
+    }
+
+    #[test]
+    fn who_polls_or_may_not_spin_does_not_look_again() {
+        assert_eq!(looks(Spin { ns: 0 }, Deadline::Forever, 1), (None, 0));
+        assert_eq!(looks(Spin { ns: HOUR_NS }, Deadline::Poll, 1), (None, 0));
+        assert_eq!((Spin::of(&PLAN, 0).ns, Spin::of(&PLAN, 99).ns), (0, 0), "as the plan says");
+    }
+
+    #[test]
+    fn who_spins_looks_until_there_is_something_or_the_time_is_over() {
+        for deadline in [Deadline::Forever, Deadline::At(u64::MAX)] {
+            assert_eq!(looks(Spin { ns: HOUR_NS }, deadline, 1_000), (Some(1_000), 1_000));
+        }
+        assert_eq!(looks(Spin { ns: 1 }, Deadline::Forever, u32::MAX), (None, LOOKS));
+        assert_eq!(looks(Spin { ns: HOUR_NS }, Deadline::At(1), u32::MAX), (None, LOOKS), "the deadline is earlier");
+        assert_eq!(looks(Spin { ns: 1 }, Deadline::At(u64::MAX), u32::MAX), (None, LOOKS), "so is the spinning's end");
+    }
+}

@@ -30,3 +30,20 @@ impl Dial {
         self.pause_ns = (self.pause_ns * 2).min(PAUSE_NS_MAX);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let mut dial = Dial { connection: Some(1), ..Dial::at(5) };
+        let mut pauses = Vec::new();
+        for now_ns in (0..9).map(|round| round * 1_000) {
+            dial.postpone(now_ns);
+            assert_eq!(dial.connection, None);
+            pauses.push((dial.due_ns - now_ns) / PAUSE_NS_MIN);
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 100, 100]);
+    }
+}

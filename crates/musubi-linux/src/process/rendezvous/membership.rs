@@ -137,3 +137,84 @@ fn creating_domain(plan: &Plan<'_>, smem: &Smem<'_>) -> Option<u16> {
     let is_master = |domain: &&u16| plan.domains[usize::from(**domain)].role == Role::Master;
     smem.domains.iter().find(is_master).or(smem.domains.first()).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::section::tests::PLAN;
+
+    /// A member of the channel with all domains, created by domain 0, with memory of this generation.
+    fn member(generation: u32) -> SmemMember {
+        let mut member = SmemMember::all(&PLAN, 1).remove(0);
+        member.memory = Some(Arc::new(Descriptor::event().unwrap()));
+        member.view.generation.store(generation, Ordering::SeqCst);
+        member
+    }
+
+    #[test]
+    fn the_master_creates_the_memory_or_else_the_first_member() {
+        let of = |domain| -> Vec<(u16, u16, u32)> {
+            let all = SmemMember::all(&PLAN, domain);
+            all.iter().map(|member| (member.number, member.creating_domain, member.bytes)).collect()
+        };
+        assert_eq!(of(0), [(0, 0, 4096)]);
+        assert_eq!(of(1), [(0, 0, 4096), (1, 2, 4096)]);
+        assert_eq!(of(2), of(1));
+    }
+
+    #[test]
+    fn any_memory_is_better_than_none() {
+        let member = SmemMember::all(&PLAN, 1).remove(0);
+        assert!(member.prefers(1, 2, 7) && member.prefers(0, 0, 1));
+    }
+
+    #[test]
+    fn only_the_creating_domains_memory_takes_the_place_of_other_memory() {
+        let member = member(5);
+        for domain in [1, 2] {
+            assert!(!member.prefers(1, domain, 9) && !member.prefers(0, domain, 9));
+        }
+        for generation in [1, 4, 6, u32::MAX] {
+            assert!(member.prefers(1, 0, generation), "{generation}");
+        }
+        assert!(!member.prefers(1, 0, 5), "the same again");
+    }
+
+    #[test]
+    fn within_the_creating_domain_the_newer_memory_wins() {
+        for own in [5_u32, u32::MAX, 1 << 31] {
+            let member = member(own);
+            for later in [1, 2, u32::MAX / 2] {
+                assert!(member.prefers(0, 0, own.wrapping_add(later)), "{later} after {own}");
+            }
+            for later in [0, u32::MAX / 2 + 1, u32::MAX - 1, u32::MAX] {
+                assert!(!member.prefers(0, 0, own.wrapping_add(later)), "{later} after {own}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_refused_is_told_and_nothing_else() {
+        let mut member = SmemMember::all(&PLAN, 0).remove(0);
+        member.failed(&Error::Left);
+        assert!(member.failure().is_none());
+        member.failed(&Error::System { action: "mapping", source: Errno::NOMEM.into() });
+        let Some(Error::System { action, source }) = member.failure() else { panic!("{:?}", member.failure()) };
+        assert_eq!((action, source.raw_os_error()), ("mapping", Some(Errno::NOMEM.raw_os_error())));
+    }
+
+    #[test]
+    fn newer_memory_lies_at_the_addresses_of_the_former() {
+        let common = || crate::os::sealed::new_common("musubi-test", 4096).unwrap();
+        let view = SegmentView::new();
+        view.renew(&common(), 1).unwrap();
+        let mapping = view.map(&common(), 4096).unwrap();
+        // SAFETY: the mapping is of one page, aligned to it, and this test alone uses it.
+        let word = unsafe { AtomicU32::from_ptr(mapping.address().cast()) };
+        word.store(7, Ordering::SeqCst);
+        assert!(Arc::ptr_eq(&mapping, &view.map(&common(), 4096).unwrap()), "mapped once");
+        assert_eq!(word.load(Ordering::SeqCst), 7);
+        view.renew(&common(), 2).unwrap();
+        assert_eq!((word.load(Ordering::SeqCst), view.generation.load(Ordering::SeqCst)), (0, 2));
+    }
+}
