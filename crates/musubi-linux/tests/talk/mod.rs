@@ -42,7 +42,7 @@ pub static PLAN: Plan<'static> = Plan {
     name: "channels-test",
     hash: 0x1234,
     domains: &[domain("control", Role::Master, 1), domain("gateway", Role::Remote, 2)],
-    fifos: &[fifo("down", 0, 1, 8, 64), fifo("up", 1, 0, 4, 4096)],
+    fifos: &[fifo("down", 0, 1, 8, 64), Fifo { priority: 3, ..fifo("up", 1, 0, 4, 4096) }],
     smems: &[Smem { name: "shared", domains: &[0, 1], bytes: 64, lock: LockKind::Bakery }],
     liveness: Liveness { heartbeat_ns: 50_000_000, stalled_ns: 500_000_000 },
 };
