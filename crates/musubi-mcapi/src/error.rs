@@ -189,4 +189,19 @@ mod tests {
         assert_eq!(Error::from_wire(0), None);
         assert_eq!(Error::from_wire(200), Some(Error::General));
     }
+
+    #[test]
+    fn what_links_say_is_said_in_words_of_the_standard() {
+        let said = [
+            (LinkError::DomainUnknown, Error::DomainInvalid),
+            (LinkError::NodeUnknown, Error::NodeInvalid),
+            (LinkError::NodeRuns, Error::NodeInitialized),
+            (LinkError::Unavailable, Error::NodeInitFailed),
+            (LinkError::Ended, Error::NodeNotInitialized),
+            (LinkError::Timeout, Error::Timeout),
+        ];
+        for (link, error) in said {
+            assert_eq!(Error::from(link), error);
+        }
+    }
 }

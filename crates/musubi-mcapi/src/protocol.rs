@@ -76,3 +76,15 @@ impl<B: Block> Protocol for Engine<B> {
         self.is_complete(request).unwrap_or(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use musubi_transport::links::NoBlock;
+
+    #[test]
+    fn the_clock_is_read_for_pings_and_their_answers() {
+        let timed = Kind::ALL.into_iter().filter(|kind| Engine::<NoBlock>::is_timed(&Header::new(*kind as u8)));
+        assert_eq!(timed.collect::<alloc::vec::Vec<_>>(), [Kind::Ping, Kind::Pong]);
+    }
+}

@@ -136,7 +136,8 @@ pub fn what_is_dropped_is_given_back(pair: &Pair) {
     let from = pair.other.create_endpoint(None).unwrap();
     let port = pair.one.create_endpoint(Some(PORT)).unwrap();
     assert_ne!(port.name(), name);
-    port.delete().unwrap();
+    port.clone().delete().unwrap();
+    assert_eq!(port.delete(), Err(Error::EndpointInvalid), "it was deleted at once, not when its last handle went");
     assert_eq!(from.available(), Ok(0));
 }
 

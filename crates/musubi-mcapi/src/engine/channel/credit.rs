@@ -179,6 +179,23 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn what_went_through_is_added_up_and_what_is_held_known() {
+        let (mut sender, mut receiver) = (Outgoing::default(), Incoming::default());
+        for bytes in [5, 0, 7] {
+            sender.send(bytes);
+            assert!(receiver.arrive(PACKETS, bytes));
+        }
+        assert_eq!((sender.total, sender.held()), (Total { items: 3, bytes: 12 }, 3));
+        assert_eq!((receiver.total, receiver.held()), (Total { items: 3, bytes: 12 }, 3));
+        for held in [2, 1, 0, 0] {
+            receiver.give_back(6);
+            assert_eq!(receiver.held(), held, "no more goes back than came");
+        }
+        assert!(sender.credit(receiver.given));
+        assert_eq!((sender.held(), sender.total.items), (0, 3));
+    }
+
+    #[test]
     fn one_packet_always_fits_and_more_only_within_the_bytes() {
         let mut window = Outgoing::default();
         let beyond = CHANNEL_BYTES + 1;

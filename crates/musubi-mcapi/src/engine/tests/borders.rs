@@ -364,3 +364,226 @@ fn endpoints_are_told_by_node_place_and_generation() {
     let name = EndpointId::new(NodeId::new(2, 7).unwrap(), 12, 3);
     assert_eq!(std::format!("{name}"), "2:7/12.3");
 }
+
+#[test]
+fn an_earlier_openings_handle_is_none_when_the_end_is_opened_again() {
+    let mut world = World::apart(1);
+    let (from, to) = (world.create(0, 1), world.create(0, 2));
+    let mut earlier = Vec::new();
+    for _ in 0..3 {
+        world.on(0, |engine, links| engine.connect(ChannelKind::Packet, from, to, links)).unwrap();
+        let open = |world: &mut World, receives, at| {
+            world.on(0, |engine, links| engine.open(ChannelKind::Packet, receives, at, links)).unwrap().0
+        };
+        let ends = [(open(&mut world, false, from), false), (open(&mut world, true, to), true)];
+        for handle in &earlier {
+            let sent = world.on(0, |engine, links| engine.send_packet(*handle, &[1], links));
+            assert_eq!(sent, Err(Error::ChannelInvalid));
+        }
+        for (handle, receives) in ends {
+            world.on(0, |engine, links| engine.close(ChannelKind::Packet, receives, handle, links)).unwrap();
+        }
+        earlier.push(ends[0].0);
+    }
+}
+
+#[test]
+fn an_end_says_how_it_stands() {
+    let mut world = World::apart(1);
+    let (from, to) = (world.create(0, 1), world.create(0, 2));
+    let status = |world: &mut World, at| world.word(0, at, 10);
+    world.get(0, 0, 1);
+    assert_eq!((status(&mut world, from), status(&mut world, to)), (0x10, 0));
+    world.on(0, |engine, links| engine.connect(ChannelKind::Packet, from, to, links)).unwrap();
+    assert_eq!((status(&mut world, from), status(&mut world, to)), (0x51_0011, 0x91_0001));
+    let open = |world: &mut World, receives, at| {
+        world.on(0, |engine, links| engine.open(ChannelKind::Packet, receives, at, links)).unwrap().0
+    };
+    let sending = open(&mut world, false, from);
+    assert_eq!(status(&mut world, from), 0x55_0015);
+    open(&mut world, true, to);
+    assert_eq!((status(&mut world, from), status(&mut world, to)), (0x53_0013, 0x93_0003));
+    for _ in 0..3 {
+        world.on(0, |engine, links| engine.send_packet(sending, &[1; 9], links)).unwrap();
+    }
+    let bytes = world.on(0, |engine, links| engine.picture(0, links));
+    let channels = Part::decode(&bytes).unwrap().channels;
+    let seen: Vec<_> = channels.iter().map(|end| (end.endpoint, end.other, end.depth, end.items, end.bytes)).collect();
+    assert_eq!(seen, [(from, to, 3, 3, 27), (to, from, 3, 3, 27)]);
+    world.on(0, |engine, links| engine.close(ChannelKind::Packet, false, sending, links)).unwrap();
+    assert_eq!(status(&mut world, from), 0x59_0019);
+}
+
+#[test]
+fn a_connections_number_is_below_the_receivers() {
+    let mut world = World::linked(2, false);
+    let ours = world.create(0, 1);
+    let theirs = EndpointId::new(node(1), 0, 1);
+    // Its own attributes are those that must be equal.
+    let same = world.create(0, 2);
+    world.on(0, |engine, links| engine.connect(ChannelKind::Packet, same, theirs, links)).unwrap();
+    let compared = world.wire(0, 1).frames.iter().find(|(header, ..)| header.kind == Kind::ConnectAccept as u8);
+    let compared = compared.unwrap().1.clone();
+    for (tag, accepted) in [(0, false), (1 << 31, false), ((1 << 31) - 1, true)] {
+        let value = ChannelKind::Packet.number() | 1 << 16;
+        let (from, to, length) = (theirs.bits(), ours.bits(), compared.len() as u32);
+        let header = Header { from, to, tag, value, length, ..Header::new(Kind::ConnectAccept as u8) };
+        let payload = Payload::Short(Short::new(&compared).unwrap());
+        world.report(0, Report::Frame { peer: node(1), header, payload });
+        let answer = world.wire(0, 1).frames.iter().rev().find(|(header, ..)| header.kind == Kind::ConnectReply as u8);
+        let expected = if accepted { 0 } else { Error::AttributeIncompatible.wire() };
+        assert_eq!(answer.map(|(header, ..)| (header.tag, header.status)), Some((tag, expected)));
+    }
+}
+
+#[test]
+fn a_link_is_tried_for_as_long_as_is_said() {
+    const TRIED_NS: u64 = 10_000_000_000;
+    for (waited_ns, wanted) in [(TRIED_NS, true), (TRIED_NS + 1, false)] {
+        let mut world = World::apart(2);
+        let (a, unknown) = (world.create(0, 5), EndpointId::new(node(1), 0, 1));
+        assert_eq!(world.send(0, a, unknown, &[]), Ok(Sending::Blocked));
+        world.now_ns = waited_ns;
+        world.report(0, Report::Absent { peer: node(1) });
+        assert_eq!(world.outs[0].wanted.contains(&node(1)), wanted, "{waited_ns}");
+    }
+}
+
+#[test]
+fn a_link_to_itself_is_no_link() {
+    let mut world = World::linked(2, false);
+    world.report(0, Report::Up { peer: node(0), incarnation: 3 });
+    world.report(0, Report::Up { peer: node(0), incarnation: 4 });
+    assert_eq!(world.engines[0].counters().not_theirs, 2);
+}
+
+#[test]
+fn a_deleted_endpoint_is_the_only_one_that_takes_messages_again() {
+    let mut world = World::linked(2, false);
+    let ours = world.create(0, 1);
+    let [first, second] = [1, 2].map(|slot| EndpointId::new(node(1), slot, 5));
+    for connected in [first, second] {
+        forge(&mut world, Header { from: connected.bits(), value: 1, ..Header::new(Kind::Connected as u8) });
+        assert_eq!(world.send(0, ours, connected, &[1]), Err(Error::General));
+    }
+    // An earlier one of that place, and another's: neither is meant.
+    for other in [EndpointId::new(node(1), 1, 4), EndpointId::new(node(1), 3, 5)] {
+        forge(&mut world, Header { from: other.bits(), ..Header::new(Kind::Deleted as u8) });
+    }
+    assert_eq!(world.send(0, ours, first, &[1]), Err(Error::General));
+    forge(&mut world, Header { from: first.bits(), ..Header::new(Kind::Deleted as u8) });
+    assert_eq!(world.send(0, ours, first, &[1]), Ok(Sending::Done));
+    assert_eq!(world.send(0, ours, second, &[1]), Err(Error::General));
+}
+
+#[test]
+fn credit_is_told_early_only_to_who_has_none() {
+    let mut world = World::linked(2, false);
+    let (a, b) = (world.create(0, 1), world.create(1, 1));
+    let told = |world: &mut World| world.engines[0].peer_counters(node(1)).unwrap().frames_received;
+    let begun = told(&mut world);
+    let send = |world: &mut World| {
+        assert_eq!(world.send(0, a, b, &[1; 200]), Ok(Sending::Done));
+        world.run();
+    };
+    // Some were sent, one was taken: there is credit enough.
+    (0..MESSAGE_CREDIT - 1).for_each(|_| send(&mut world));
+    assert!(world.read(1, b).is_some());
+    world.tick();
+    assert_eq!(told(&mut world), begun);
+    // The last that there was credit for: now the one that was taken is told, when it is time and not before.
+    send(&mut world);
+    let tick = |world: &mut World| {
+        let now_ns = world.now_ns;
+        let due_ns = world.on(1, |engine, links| engine.tick(now_ns, links));
+        world.run();
+        due_ns
+    };
+    let due_ns = tick(&mut world);
+    assert!(due_ns > world.now_ns && due_ns - world.now_ns <= 100_000, "{due_ns} at {}", world.now_ns);
+    world.now_ns = due_ns - 1;
+    assert_eq!((tick(&mut world), told(&mut world)), (due_ns, begun));
+    world.now_ns = due_ns;
+    assert_eq!((tick(&mut world), told(&mut world)), (u64::MAX, begun + 1));
+    send(&mut world);
+    assert_eq!(world.send(0, a, b, &[1]), Ok(Sending::Blocked));
+}
+
+#[test]
+fn what_a_dropped_request_got_holds_no_block() {
+    let mut world = World::linked(2, false);
+    let (a, b) = (world.create(0, 1), world.create(1, 1));
+    let waits = world.on(1, |engine, links| engine.receive_message_later(b, links)).unwrap();
+    world.send(0, a, b, &[1; 500]).unwrap();
+    world.run();
+    assert_eq!(world.blocks.load(Ordering::Relaxed), 1);
+    world.on(1, |engine, links| engine.drop_request(waits, links));
+    assert_eq!(world.blocks.load(Ordering::Relaxed), 0, "it is copied out");
+    assert_eq!(world.read(1, b), Some(std::vec![1; 500]));
+}
+
+#[test]
+fn bytes_that_wait_at_an_end_are_counted_off_when_they_go_or_are_taken_back() {
+    let (mut world, sending, receiving) = to_itself(ChannelKind::Packet);
+    while world.on(0, |engine, links| engine.send_packet(sending, &[9], links)) == Ok(Sending::Done) {}
+    let later = |world: &mut World| {
+        let packet = std::vec![1; PACKET_BYTES_MAX];
+        world.on(0, |engine, links| engine.send_packet_later(sending, packet, links))
+    };
+    let most = super::super::QUEUED_PACKET_BYTES_MAX / PACKET_BYTES_MAX;
+    for _ in 0..3 {
+        let waiting: Vec<_> = (0..most).map(|_| later(&mut world).unwrap()).collect();
+        assert_eq!(later(&mut world), Err(Error::MemoryLimit));
+        for request in waiting {
+            world.on(0, |engine, links| engine.drop_request(request, links));
+        }
+    }
+    let waiting: Vec<_> = (0..most).map(|_| later(&mut world).unwrap()).collect();
+    while let Some(packet) = world.on(0, |engine, links| engine.receive_packet(receiving, links)).unwrap() {
+        let length = packet.len();
+        world.on(0, |engine, links| engine.packet_released(receiving, length, links));
+    }
+    for request in waiting {
+        assert!(matches!(world.outcome(0, request), Some(Ok(Outcome::Sent(PACKET_BYTES_MAX)))));
+    }
+    let full =
+        (0..).find(|_| world.on(0, |engine, links| engine.send_packet(sending, &[9], links)) != Ok(Sending::Done));
+    assert!(full.is_some());
+    for _ in 0..most {
+        later(&mut world).unwrap();
+    }
+    assert_eq!(later(&mut world), Err(Error::MemoryLimit));
+}
+
+#[test]
+fn who_only_asks_for_credit_is_believed_nothing_else() {
+    let mut world = World::linked(2, false);
+    let (from, to) = (world.create(0, 1), world.create(1, 1));
+    world.on(0, |engine, links| engine.connect(ChannelKind::Packet, from, to, links)).unwrap();
+    world.run();
+    let open = |world: &mut World, at, receives, endpoint| {
+        let handle =
+            world.on(at, |engine, links| engine.open(ChannelKind::Packet, receives, endpoint, links)).unwrap().0;
+        world.run();
+        handle
+    };
+    let sending = open(&mut world, 0, false, from);
+    open(&mut world, 1, true, to);
+    world.on(0, |engine, links| engine.send_packet(sending, &[1], links)).unwrap();
+    world.run();
+    let number = {
+        world.on(0, |engine, links| engine.send_packet(sending, &[1], links)).unwrap();
+        world.wire(0, 1).frames.back().unwrap().0.tag | 1 << 31
+    };
+    world.run();
+    let contradictory = |world: &mut World, flags, value, tag| {
+        let (from, to) = (number, from.bits());
+        forge(world, Header { from, to, flags, value, tag, ..Header::new(Kind::ChannelCredit as u8) });
+        world.engines[0].counters().contradictory
+    };
+    assert_eq!(contradictory(&mut world, 1, 0, 0), 1, "a receiver does not ask");
+    assert_eq!(contradictory(&mut world, 2, 1, 1), 2);
+    assert_eq!(contradictory(&mut world, 0, 3, 3), 3, "more than was sent");
+    assert_eq!(contradictory(&mut world, 0, 2, 2), 3);
+    assert_eq!(world.engines[0].counters().late, 0);
+}

@@ -236,3 +236,43 @@ fn frames_against_the_rules_change_nothing() {
     assert_eq!(open.part(), Err(NotAllowed));
     assert_eq!(open, before);
 }
+
+/// A receiving end that is joined.
+fn joined() -> ChannelState {
+    let mut end = ChannelState::NEW;
+    end.join(RECEIVES);
+    end
+}
+
+#[test]
+fn an_end_whose_other_one_was_opened_or_closed_is_not_given_up() {
+    let mut end = joined();
+    end.peer_opened(true).unwrap();
+    assert_eq!(end.give_up(), Err(NotAllowed));
+    // The close has overtaken the opening, and what it left is unread.
+    let mut end = joined();
+    end.open(RECEIVES).unwrap();
+    end.cancel_open();
+    assert_eq!(end.peer_close(true).map(|todo| todo.parted), Ok(false));
+    assert!(!end.peer_open && end.peer_closed());
+    assert_eq!(end.give_up(), Err(NotAllowed));
+    // Who opens it now reads that, and knows that nothing more comes.
+    let todo = end.open(RECEIVES).unwrap();
+    assert_eq!((todo.opened, todo.peer_ended), (Some(Ok(())), Some(Error::ChannelInvalid)));
+    assert!(joined().give_up().is_ok());
+}
+
+#[test]
+fn data_opens_an_end_that_expected_the_other_one() {
+    let mut end = joined();
+    end.open(RECEIVES).unwrap();
+    end.expect_alone();
+    assert!(end.is_opening());
+    assert_eq!(end.peer_sent().map(|todo| todo.opened), Ok(Some(Ok(()))));
+    let mut alone = joined();
+    alone.open(RECEIVES).unwrap();
+    alone.open_alone();
+    assert!(alone.is_open() && !alone.peer_open);
+    assert_eq!(alone.peer_sent(), Ok(Todo::default()));
+    assert!(alone.peer_open, "who sends is open");
+}

@@ -165,3 +165,18 @@ fn an_opening_is_taken_back_and_a_lost_end_is_known() {
     connect(&mut story, 1, ChannelKind::Scalar, &ends);
     story.is("lost");
 }
+
+#[test]
+fn of_two_that_connect_each_other_at_the_same_time_one_yields() {
+    let mut story = Story::of(2);
+    let ends = ends(&mut story);
+    for (at, from, to) in [(0, ends.from, ends.to), (1, ends.to, ends.from)] {
+        let asked = story.world.on(at, |engine, links| engine.connect(ChannelKind::Packet, from, to, links)).unwrap();
+        story.note(std::format!("{at} connects its end with the other's: {:#x}", asked.0));
+    }
+    story.so("both questions cross", |_| {});
+    for at in [0, 1] {
+        story.outcome(at, RequestId(0x1_0000));
+    }
+    story.is("crossing");
+}

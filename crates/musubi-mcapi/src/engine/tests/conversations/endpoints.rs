@@ -80,6 +80,9 @@ fn attributes_and_pings_are_answered() {
     story.outcome(1, own);
     let picture = story.ask(1, "looks at 0", |engine, links| engine.inspect(node(0), 0, links));
     story.outcome(1, picture);
+    let picture =
+        story.ask(1, "looks at 0 from its endpoints on", |engine, links| engine.inspect(node(0), 0x1_0000, links));
+    story.outcome(1, picture);
     story.at(0, "deletes it", |engine, links| engine.delete_endpoint(a, links)).unwrap();
     let gone = story.ask(1, "asks for an attribute", |engine, links| engine.endpoint_attribute(a, 1, 4, links));
     story.outcome(1, gone);
