@@ -224,3 +224,78 @@ fn part(class: &Path, number: u64, name: &str) -> Option<Part> {
 fn text(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::section::tests::PLAN;
+    use crate::uio::Twin;
+
+    #[test]
+    fn a_device_fits_if_its_mappings_are_where_the_plan_has_the_domain() {
+        let twin = Twin::new(&PLAN).unwrap();
+        for domain in 0..3 {
+            let fits = |change: &dyn Fn(&mut Device)| {
+                let mut device = twin.device(&PLAN, domain).unwrap();
+                change(&mut device);
+                device.fits(&PLAN, domain)
+            };
+            assert!(fits(&|_| ()) && fits(&|device| device.segments = None));
+            assert!(!fits(&|device| device.own.from += 4096), "another slot");
+            assert!(!fits(&|device| device.own.bytes -= 4096), "too short");
+            assert!(!fits(&|device| device.own.bytes += 4096), "too long");
+            assert!(!fits(&|device| device.segments.as_mut().unwrap().bytes += 1), "beyond the end");
+            assert!(!fits(&|device| device.segments.as_mut().unwrap().from = u64::MAX), "beyond all numbers");
+            assert!(!fits(&|device| device.all.bytes -= 1), "less than the plan has");
+            let with_more = fits(&|device| device.all.bytes += 4096);
+            assert!(with_more, "there may be more memory than the plan has");
+        }
+        assert!(!twin.device(&PLAN, 0).unwrap().fits(&PLAN, 1));
+    }
+
+    #[test]
+    fn a_ring_is_heard_once_by_the_domain_that_was_rung() {
+        let twin = Twin::new(&PLAN).unwrap();
+        let [zero, one, two] = [0, 1, 2].map(|domain| twin.device(&PLAN, domain).unwrap());
+        assert!(zero.has_interrupt());
+        (0..3).for_each(|_| zero.ring(2));
+        assert_eq!(
+            (one.take_event().unwrap(), two.take_event().unwrap(), two.take_event().unwrap()),
+            (false, true, false)
+        );
+        zero.ring(0);
+        assert!(!zero.take_event().unwrap(), "nobody rings itself");
+        let (idle, _kept) = rustix::pipe::pipe().unwrap();
+        assert!(!one.wait(idle.as_fd(), Deadline::At(1)).unwrap());
+        two.ring(1);
+        assert!(one.wait(idle.as_fd(), Deadline::after(std::time::Duration::from_secs(30))).unwrap());
+    }
+
+    #[test]
+    fn a_mapping_is_what_sysfs_says_of_it_under_its_number_and_name() {
+        let class = std::env::temp_dir().join(format!("musubi-uio-{}", std::process::id()));
+        for (number, name, size) in [(0, "all\n", "0x30000\n"), (2, "segments\n", "0x1000"), (3, "own", "4096")] {
+            let directory = class.join(format!("maps/map{number}"));
+            fs::create_dir_all(&directory).unwrap();
+            let write = |file: &str, text: &str| fs::write(directory.join(file), text).unwrap();
+            write("name", name);
+            write("addr", "0x3ed00000\n");
+            write("size", size);
+        }
+        let (all, segments) = (part(&class, 0, "all"), part(&class, 2, "segments"));
+        let wrong = [part(&class, 0, "own"), part(&class, 1, "own"), part(&class, 3, "own")];
+        let hash_file = class.join("device/of_node/musubi,plan-hash");
+        let without = check_hash(&PLAN, &class, "x").is_ok();
+        fs::create_dir_all(hash_file.parent().unwrap()).unwrap();
+        let with = |hash: u64| {
+            fs::write(&hash_file, hash.to_be_bytes()).unwrap();
+            check_hash(&PLAN, &class, "x").is_ok()
+        };
+        let judged = [without, with(PLAN.hash), with(PLAN.hash + 1), with(PLAN.hash.swap_bytes())];
+        fs::remove_dir_all(&class).unwrap();
+        assert_eq!(all, Some(Part { from: 0x3ed0_0000, bytes: 0x3_0000, at: 0 }));
+        assert_eq!(segments, Some(Part { from: 0x3ed0_0000, bytes: 0x1000, at: 8192 }));
+        assert_eq!(wrong, [None; 3], "another name, no such mapping, no number");
+        assert_eq!(judged, [true, true, false, false]);
+    }
+}

@@ -86,3 +86,42 @@ impl mapped::Host for ProcessHost {
         self.rung();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use musubi_core::mapped::Host as _;
+
+    use super::*;
+    use crate::process::section::tests::PLAN;
+    use crate::uio::Twin;
+
+    #[test]
+    fn a_rest_ends_at_once_if_it_is_not_needed_and_else_at_its_time_or_by_a_ring() {
+        let twin = Twin::new(&PLAN).unwrap();
+        let host = ProcessHost::new(&PLAN, twin.device(&PLAN, 0).unwrap());
+        assert!(host.can_be_woken() && !host.has_common_clock());
+        let begin_ns = host.now_ns();
+        host.rest(u64::MAX, &|| false);
+        host.rest(u64::MAX, &|| {
+            // Rung between the look and the sleep.
+            host.rouse();
+            true
+        });
+        host.rest(begin_ns + 20_000_000, &|| true);
+        assert!(host.now_ns() >= begin_ns + 20_000_000);
+    }
+
+    #[test]
+    fn a_participants_domain_is_rung() {
+        let twin = Twin::new(&PLAN).unwrap();
+        let host = ProcessHost::new(&PLAN, twin.device(&PLAN, 0).unwrap());
+        let [panel, motor] = [1, 2].map(|domain| ProcessHost::new(&PLAN, twin.device(&PLAN, domain).unwrap()));
+        let (idle, _kept) = rustix::pipe::pipe().unwrap();
+        let is_rung =
+            |host: &ProcessHost| host.device().wait(std::os::fd::AsFd::as_fd(&idle), Deadline::At(1)).unwrap();
+        for (participant, rung) in [(1, [true, false]), (2, [true, false]), (3, [false, true]), (9, [false, false])] {
+            host.ring(participant);
+            assert_eq!([is_rung(&panel), is_rung(&motor)], rung, "participant {participant}");
+        }
+    }
+}

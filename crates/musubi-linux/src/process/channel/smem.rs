@@ -258,3 +258,20 @@ fn inside(bytes: u32, offset: u32, len: usize) -> Result<(), Error> {
     let fits = u32::try_from(len).ok().and_then(|len| offset.checked_add(len)).is_some_and(|end| end <= bytes);
     if fits { Ok(()) } else { Err(Error::TooLong) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bytes_of_the_segment_are_inside() {
+        for (offset, len) in [(0, 0), (0, 64), (63, 1), (64, 0), (10, 54)] {
+            assert_eq!(inside(64, offset, len), Ok(()), "{len} at {offset}");
+        }
+        for (offset, len) in
+            [(0, 65), (64, 1), (65, 0), (10, 55), (u32::MAX, 1), (1, usize::MAX), (1, u32::MAX as usize)]
+        {
+            assert_eq!(inside(64, offset, len), Err(Error::TooLong), "{len} at {offset}");
+        }
+    }
+}

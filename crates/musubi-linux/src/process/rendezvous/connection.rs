@@ -213,3 +213,105 @@ fn replaces(newer: &Message, older: &Message) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+    use crate::direction::Direction;
+
+    fn pair() -> [Connection; 2] {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (one, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        [one, other].map(|fd| Connection::new(Kept::new(fd.into()), Stage::Accepted, Credentials::own(), 0))
+    }
+
+    fn end(fifo: u16, direction: Direction, serial: u32) -> Outgoing {
+        Outgoing { message: Message::End { fifo, direction, open: true, serial }, fd: None }
+    }
+
+    fn segment(smem: u16, generation: u32) -> Outgoing {
+        let fd = Some(Arc::new(Descriptor::event().unwrap()));
+        Outgoing { message: Message::Segment { smem, generation }, fd }
+    }
+
+    /// All that has come, with whether it carried a descriptor.
+    fn taken(connection: &Connection) -> Vec<(Message, bool)> {
+        let next = || match connection.receive() {
+            Incoming::Message(message, fd) => Some((message, fd.is_some())),
+            Incoming::Nothing => None,
+            other => panic!("{other:?}"),
+        };
+        std::iter::from_fn(next).take(1_000).collect()
+    }
+
+    #[test]
+    fn a_stage_names_a_participant_once_one_is_known() {
+        assert_eq!((Stage::Accepted.participant(), Stage::Observer.participant()), (None, None));
+        assert_eq!((Stage::Dialed(3).participant(), Stage::Linked(4, 9).participant()), (Some(3), Some(4)));
+    }
+
+    #[test]
+    fn messages_come_in_order_with_their_descriptors_and_then_the_end() {
+        let [mut one, other] = pair();
+        assert_eq!(one.send(segment(1, 7), 0), Sent::Done);
+        assert_eq!(one.send(Outgoing { message: Message::Ready, fd: None }, 0), Sent::Done);
+        assert_eq!(taken(&other), [(Message::Segment { smem: 1, generation: 7 }, true), (Message::Ready, false)]);
+        drop(one);
+        assert!(matches!(other.receive(), Incoming::Closed));
+    }
+
+    #[test]
+    fn what_is_no_message_or_has_other_descriptors_than_it_should_is_garbage() {
+        let [one, other] = pair();
+        let fd = Descriptor::event().unwrap();
+        let (ready, segment) = (Message::Ready.bytes(), segment(1, 7).message.bytes());
+        let too_long = [&ready[..], &[0]].concat();
+        let cases: [(&[u8], &[BorrowedFd<'_>]); 4] =
+            [(&ready, &[fd.as_fd()]), (&segment, &[]), (&segment, &[fd.as_fd(), fd.as_fd()]), (&too_long, &[])];
+        for (bytes, fds) in cases {
+            packet_socket::send(one.as_fd(), bytes, fds).unwrap();
+            assert!(matches!(other.receive(), Incoming::Garbage(Garbage::Foreign)), "{} descriptors", fds.len());
+        }
+    }
+
+    #[test]
+    fn who_does_not_read_has_a_bounded_number_of_descriptors_and_is_tried_less_and_less() {
+        let [mut one, other] = pair();
+        for smem in 0..UNREAD_MAX as u16 {
+            assert_eq!(one.send(segment(smem, 1), 0), Sent::Done);
+        }
+        assert_eq!(one.unread(), UNREAD_MAX);
+        assert_eq!(one.send(segment(99, 1), 0), Sent::Held(None));
+        let mut pauses_ms = Vec::new();
+        for now_ns in (1..9).map(|round| round * 1_000_000_000) {
+            assert_eq!(one.flush(now_ns), Sent::Held(None));
+            pauses_ms.push((one.retry.unwrap().due_ns - now_ns) / 1_000_000);
+        }
+        assert_eq!(pauses_ms, [2, 4, 8, 16, 32, 64, 100, 100]);
+        assert_eq!(taken(&other).len(), UNREAD_MAX);
+        assert_eq!((one.flush(0), one.retry.is_none(), one.unread()), (Sent::Done, true, 1));
+        assert_eq!(taken(&other), [(Message::Segment { smem: 99, generation: 1 }, true)]);
+        assert_eq!(one.unread(), 0);
+    }
+
+    #[test]
+    fn what_waits_is_told_as_it_is_now_and_once() {
+        let [mut one, other] = pair();
+        for smem in 0..=UNREAD_MAX as u16 {
+            let _ = one.send(segment(smem, 1), 0);
+        }
+        let _ = taken(&other);
+        // The last one is still held, so all that follows waits behind it.
+        use Direction::{Receive, Send};
+        let later =
+            [end(1, Send, 1), end(1, Receive, 2), end(2, Send, 3), segment(5, 1), end(1, Send, 4), segment(5, 2)];
+        later.into_iter().for_each(|outgoing| assert_eq!(one.send(outgoing, 0), Sent::Held(None)));
+        assert_eq!(one.flush(0), Sent::Done);
+        let said: Vec<Message> = taken(&other).into_iter().map(|(message, _)| message).collect();
+        let wanted =
+            [segment(UNREAD_MAX as u16, 1), end(1, Receive, 2), end(2, Send, 3), end(1, Send, 4), segment(5, 2)];
+        assert_eq!(said, wanted.map(|outgoing| outgoing.message));
+    }
+}
