@@ -10,6 +10,7 @@ use musubi_core::fifo::REAP_MAX;
 use musubi_core::layout::{self, LINE_BYTES, Shape};
 use musubi_core::lock::LOOKS_MAX;
 use musubi_core::plan::{Fifo, FilterRule, LockKind, Plan, Regulation, Smem};
+use musubi_transport::limits::PAYLOAD_BYTES_MAX;
 use musubi_transport::topology::{Network, Topology};
 
 use crate::network::written;
@@ -18,12 +19,15 @@ use crate::quantity::{BYTE_RATE, SIZE, TIME};
 use crate::table::{Column, Table, wrapped};
 use crate::{Content, Description, MemoryMap};
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 const NODES: &[Column] =
     &[Column::words("node", 0), Column::words("name", 1), Column::words("shared memory", 2), Column::words("TCP", 0)];
 const RULES: &[Column] = &[
     Column::words("node", 0),
     Column::number("class", 0),
     Column::words("puts onto each link at most", 0),
+    Column::number("held at most", 0),
     Column::words("woken at most", 0),
     Column::words("not later than", 1),
 ];
@@ -117,16 +121,37 @@ fn rules(topology: &Topology, width: Option<usize>) -> String {
                 id.to_string(),
                 rule.class.class().to_string(),
                 rate(&rule.regulation),
+                held(&rule.regulation),
                 wakes(filter),
                 if each { "at once".to_owned() } else { TIME.write(filter.latest_ns) },
             ]);
         }
     }
-    let note = "Classes without a rule have no bound; MCAPI's priorities 0 to 3 are classes 1 to 4.";
+    let note = format!(
+        "Held at most: the first frame in line; the longer of 1 s / messages and {} / bytes, the largest frame over what the \
+         rule lets out a second. The n-th in line is held at most n times that; a frame within rate and burst is not.\n\
+         Not later than: from a frame that came to the wake-up for it; the filter's `latest`.\n\
+         Both without the time that threads wait for a processor. Classes without a rule have no bound; MCAPI's \
+         priorities 0 to 3 are classes 1 to 4.",
+        SIZE.write(PAYLOAD_BYTES_MAX as u64)
+    );
     match table.is_empty() {
         true => String::new(),
-        false => format!("\nRules of nodes\n{}{}\n", table.fitted(width), wrapped(note, width)),
+        false => format!("\nRules of nodes\n{}{}\n", table.fitted(width), wrapped(&note, width)),
     }
+}
+
+/// How long a class's regulation holds the first frame in line ([`held_ns`]).
+fn held(regulation: &Regulation) -> String {
+    held_ns(regulation).map_or_else(|| "not".to_owned(), |bound_ns| TIME.write(bound_ns))
+}
+
+/// The longest that a [`musubi_core::guarantee::Regulator`] holds a frame once those before it have gone; nanoseconds, `None`
+/// if it holds none. A bucket that let a frame go lacks at most its burst, or that frame if it was larger; so what the next
+/// one still needs is at most one frame, or the largest frame's bytes. Both buckets fill at once.
+fn held_ns(regulation: &Regulation) -> Option<u64> {
+    let of = |needed: u64, rate: u64| (rate > 0).then(|| (needed * SECOND_NS).div_ceil(rate));
+    of(1, u64::from(regulation.messages_per_s)).max(of(PAYLOAD_BYTES_MAX as u64, regulation.bytes_per_s))
 }
 
 /// How often frames that arrive wake the threads of a node.
@@ -342,5 +367,53 @@ fn lock(plan: &Plan<'_>, smem: &Smem<'_>) -> (String, u32) {
     match smem.lock {
         LockKind::Gate(gate) => (format!("gate {gate}"), 1),
         _ => ("bakery".to_owned(), 2 * others + LOOKS_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use musubi_core::guarantee::Regulator;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+        /// Frames that always stand in line are each let go within the printed bound.
+        #[test]
+        fn no_frame_in_line_is_held_longer_than_is_printed(
+            messages in prop_oneof![Just((0, 0)), (1..5_000u32, 0..20u32)],
+            bytes in prop_oneof![Just((0, 0)), (1_000..1u64 << 30, 0..4u64 << 20)],
+            lengths in proptest::collection::vec(0..=PAYLOAD_BYTES_MAX as u32, 1..60),
+        ) {
+            let rule = Regulation { messages_per_s: messages.0, messages_burst: messages.1, bytes_per_s: bytes.0, bytes_burst: bytes.1 };
+            let (mut regulator, mut now_ns) = (Regulator::new(rule), 0);
+            for length in lengths {
+                let first_ns = now_ns;
+                while let Err(retry_ns) = regulator.admit(now_ns, length) {
+                    now_ns += retry_ns;
+                }
+                prop_assert!(now_ns - first_ns <= held_ns(&rule).unwrap_or(0), "{} ns", now_ns - first_ns);
+            }
+        }
+    }
+
+    #[test]
+    fn the_bound_is_met_by_the_largest_frames_and_by_many() {
+        let most_ns = |rule: Regulation, length: u32| {
+            let (mut regulator, mut now_ns, mut most_ns) = (Regulator::new(rule), 0, 0);
+            for _ in 0..30 {
+                let held_ns = regulator.admit(now_ns, length).err().unwrap_or(0);
+                (now_ns, most_ns) = (now_ns + held_ns, most_ns.max(held_ns));
+                let _ = (held_ns > 0).then(|| regulator.admit(now_ns, length));
+            }
+            most_ns
+        };
+        let many = Regulation { messages_per_s: 1000, messages_burst: 10, ..Regulation::NONE };
+        assert_eq!(held_ns(&many), Some(most_ns(many, 0)));
+        let large = Regulation { bytes_per_s: 2 << 20, bytes_burst: 4096, ..Regulation::NONE };
+        assert_eq!(held_ns(&large), Some(most_ns(large, PAYLOAD_BYTES_MAX as u32)));
+        assert_eq!((held(&large), held(&Regulation::NONE)), ("500 ms".to_owned(), "not".to_owned()));
     }
 }

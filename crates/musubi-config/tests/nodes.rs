@@ -136,6 +136,10 @@ fn a_node_has_a_rule_a_class() {
     for words in ["Rules of nodes", "1000 /s, burst 10", "once in 10 ms", "by one frame in 5", "2 MiB/s, burst 4 KiB"] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    // How long a frame is held and when it wakes at the latest, and whence that comes.
+    for words in ["held at most", " 1 s ", " 500 ms ", " 20 ms ", " 100 ms ", "1 MiB / bytes", "n times that"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
     assert!(check(&description, Some(80)).lines().all(|line| line.chars().count() <= 80));
 }
 
