@@ -36,6 +36,7 @@ const SINCE: &[Column] = &[
     Column::number("received", 0),
     Column::number("most queued", 3),
     Column::number("notifications", 5),
+    Column::number("slept", 6),
     Column::number("throttled", 4),
     Column::number("no block", 3),
     Column::number("lost", 0),
@@ -158,6 +159,7 @@ fn counts(fifos: &[Fifo<'_>]) -> Table {
             of_receiver(|rx| HumanCount(rx.traffic.messages).to_string()),
             of_sender(|tx| tx.high_water.to_string()),
             of_sender(|tx| format!("{} of {}", tx.raised, u64::from(tx.raised) + u64::from(tx.suppressed))),
+            of_receiver(|rx| HumanCount(u64::from(rx.slept)).to_string()),
             of_sender(|tx| tx.throttled.to_string()),
             of_sender(|tx| tx.exhausted.to_string()),
             of_sender(|tx| format!("{}+{}", tx.abandoned, tx.dropped)),
@@ -238,7 +240,7 @@ mod tests {
             place: place("gateway"),
             held: 1,
             traffic: traffic(),
-            slept: 5,
+            slept: 54_321,
             refused: 0,
             over_budget: 7,
             latency: Some(latency),
@@ -285,6 +287,16 @@ mod tests {
         crate::screen::assert_fits(|width| render(&busy(), width));
         let narrow = render(&busy(), Some(80));
         assert!(["queued", "messages", "received", "lost"].iter().all(|word| narrow.contains(word)), "{narrow}");
+    }
+
+    /// Notifications that were raised, of all that were asked for, and how often the receiver slept and was woken.
+    #[test]
+    fn how_often_an_end_was_woken_is_shown() {
+        let table = render(&busy(), None);
+        assert!(
+            ["notifications", "1000000 of 2000000", "slept", "54,321"].iter().all(|word| table.contains(word)),
+            "{table}"
+        );
     }
 
     #[test]
