@@ -48,3 +48,47 @@ impl Pool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_has_room_for_one_more_byte() {
+        let mut pool = Pool::default();
+        for bytes in [0, 1, 63, 64, 65, 511, 512, 513, 5000, 1 << 20] {
+            let buffer = pool.take(bytes);
+            assert!(buffer.capacity() > bytes && buffer.capacity() <= (bytes + 64).next_multiple_of(64), "{bytes}");
+            pool.give(buffer);
+        }
+    }
+
+    #[test]
+    fn what_is_given_back_is_given_out_again_by_size() {
+        let mut pool = Pool::default();
+        let (small, large) = (Vec::<u8>::with_capacity(512), Vec::<u8>::with_capacity(513));
+        let places = [small.as_ptr(), large.as_ptr()];
+        pool.give(small);
+        pool.give(large);
+        let again = [pool.take(511), pool.take(512)];
+        assert_eq!(again[0].as_ptr(), places[0]);
+        assert_ne!(again[1].as_ptr(), places[1], "512 bytes are a small one's, and there is none");
+        assert_eq!(pool.take(513 - 1 + 1).capacity(), 576, "the large one has no room for one more");
+    }
+
+    #[test]
+    fn it_keeps_no_more_than_is_said() {
+        let mut pool = Pool::default();
+        for _ in 0..2 * SMALL_MAX {
+            pool.give(Vec::with_capacity(100));
+        }
+        assert_eq!(pool.small.len(), SMALL_MAX);
+        let part = LARGE_BYTES_MAX / 4;
+        for round in 0..3 {
+            (0..8).for_each(|_| pool.give(Vec::with_capacity(part)));
+            assert_eq!((pool.large.len(), pool.large_bytes), (4, LARGE_BYTES_MAX), "round {round}");
+            assert_eq!(pool.take(part - 1).capacity(), part);
+            assert_eq!((pool.large.len(), pool.large_bytes), (3, LARGE_BYTES_MAX - part));
+        }
+    }
+}

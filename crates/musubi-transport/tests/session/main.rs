@@ -1,5 +1,6 @@
 //! Two sessions over connections that cut anywhere, deliver in pieces, and overtake each other.
 
+mod landing;
 mod regulation;
 mod world;
 

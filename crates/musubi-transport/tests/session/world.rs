@@ -131,7 +131,8 @@ impl World {
     /// Writes up to so many bytes.
     pub fn write(&mut self, side: usize, most: usize) {
         let Some(connection) = self.used[side] else { return };
-        self.sessions[side].fill(self.now_ns, most.min(self.ready_bytes));
+        let filled = self.sessions[side].fill(self.now_ns, most.min(self.ready_bytes));
+        assert_eq!(filled, self.ready(side), "what is ready is what there is to write");
         if let Some(only) = self.sessions[side].only_frame() {
             assert!(self.sessions[side].slices().eq(only.into_iter().filter(|part| !part.is_empty())));
         }
@@ -142,7 +143,16 @@ impl World {
             self.connections[connection].streams[side].bytes.extend(part);
             (left, written) = (left - part.len(), written + part.len());
         }
+        let before = self.sessions[side].counts().bytes_sent;
         self.sessions[side].consumed(self.now_ns, written);
+        assert_eq!(self.ready(side), filled - written);
+        assert!(filled == written || self.sessions[side].has_output());
+        assert_eq!(self.sessions[side].counts().bytes_sent, before + written as u64);
+    }
+
+    /// Bytes that are ready to be written.
+    pub fn ready(&self, side: usize) -> usize {
+        self.sessions[side].slices().map(<[u8]>::len).sum()
     }
 
     /// Lets up to so many bytes of a connection arrive at a side.
