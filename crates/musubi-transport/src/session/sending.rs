@@ -494,6 +494,8 @@ impl Outbox {
         self.repeated += self.log.len() as u64;
         self.log.clear();
         self.last_piece = received;
+        // What goes again was admitted; who comes behind it is asked about, and held, again.
+        self.held = 0;
         for (number, lane) in self.lanes.iter_mut().enumerate() {
             for frame in lane.frames.iter_mut().take(lane.cursor + 1) {
                 frame.cut = 0;

@@ -120,6 +120,21 @@ fn what_a_cut_took_is_not_counted_again() {
 }
 
 #[test]
+fn what_a_cut_took_goes_again_at_once_though_the_next_frame_is_held() {
+    let mut world = linked(&[rule(3, messages(1, 2))], true);
+    (0..3).for_each(|_| world.send(0, 3, 700));
+    (0..4).for_each(|_| world.write(0, usize::MAX));
+    assert_eq!(world.sessions[0].class_counts(class(3)).waited, 1, "the third is held");
+    world.cut();
+    world.settle_held();
+    assert_eq!(world.came[1][3], 2, "both were admitted");
+    assert_eq!(world.sessions[0].class_counts(class(3)).waited, 1);
+    assert_eq!(world.sessions[0].deadline_ns(), SECOND_NS);
+    pass_to(&mut world, SECOND_NS);
+    assert_eq!(world.came[1][3], 3);
+}
+
+#[test]
 fn a_new_link_finds_the_rate_used_up() {
     let mut world = linked(&[rule(3, messages(1, 1))], true);
     (0..2).for_each(|_| world.send(0, 3, 10));
