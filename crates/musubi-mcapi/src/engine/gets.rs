@@ -119,7 +119,7 @@ impl<B: Block> Engine<B> {
             return Err(Error::EndpointGetLimit);
         }
         let Some(endpoint) = self.endpoints.get_mut(id) else { return Err(Error::EndpointInvalid) };
-        endpoint.gets += 1;
+        endpoint.gets = endpoint.gets.checked_add(1).ok_or(Error::EndpointGetLimit)?;
         endpoint.get_source = Some(node);
         self.intake(place, id).gets += 1;
         Ok(())

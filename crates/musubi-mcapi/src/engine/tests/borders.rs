@@ -59,6 +59,20 @@ fn gets_that_are_held_are_counted_until_they_are_answered_or_taken_back() {
 }
 
 #[test]
+fn a_peer_that_gets_an_endpoint_without_end_is_refused_where_the_count_ends() {
+    let mut world = World::linked(2, false);
+    let endpoint = world.create(0, 5);
+    let place = world.engines[0].peers.find(node(1)).unwrap();
+    world.engines[0].endpoints.get_mut(endpoint).unwrap().gets = u32::MAX - 1;
+    world.engines[0].intake(place, endpoint).gets = u32::MAX - 1;
+    for status in [0, Error::EndpointGetLimit.wire()] {
+        forge(&mut world, Header { value: 5, tag: 77, ..Header::new(Kind::Get as u8) });
+        assert_eq!(world.wire(0, 1).frames.back().unwrap().0.status, status);
+        assert_eq!(world.engines[0].endpoints.get(endpoint).unwrap().gets, u32::MAX);
+    }
+}
+
+#[test]
 fn what_is_refused_is_added_up_in_the_picture() {
     let mut world = World::linked(2, false);
     let endpoint = world.create(0, 5);
