@@ -3,11 +3,13 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use musubi_core::channel::Attachment;
+use musubi_core::Error;
+use musubi_core::channel::{Attachment, Deadline, ReceivingEnd as _};
 use musubi_core::mapped::{Host, Polling};
+use musubi_core::plan::{Domain, Plan};
 use musubi_core::port::Coherence;
 
-use crate::world::{MASTER, World};
+use crate::world::{MASTER, PLAN, UP, World, receiving};
 
 thread_local! {
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
@@ -86,4 +88,66 @@ fn sleep_until_rests_until_then_and_not_longer() {
         host.rests.load(Ordering::Relaxed) - before
     };
     assert_eq!([0, 1, 10, 11, 100].map(rests_until), [0, 1, 1, 2, 10]);
+}
+
+/// How long the Master's waits spin.
+const SPIN_NS: u32 = 50_000;
+
+static SPINNING: Plan<'static> = Plan {
+    name: PLAN.name,
+    hash: PLAN.hash,
+    domains: &[Domain { spin_ns: SPIN_NS, ..PLAN.domains[0] }, PLAN.domains[1]],
+    fifos: PLAN.fifos,
+    smems: PLAN.smems,
+    liveness: PLAN.liveness,
+};
+
+/// Its clock goes on by 100 at each look; it remembers when it rested first.
+#[derive(Debug, Default)]
+struct Ticking {
+    now_ns: AtomicU64,
+    rested_at_ns: AtomicU64,
+}
+
+impl Coherence for Ticking {}
+
+impl Host for Ticking {
+    fn now_ns(&self) -> u64 {
+        self.now_ns.fetch_add(100, Ordering::Relaxed)
+    }
+    fn has_common_clock(&self) -> bool {
+        true
+    }
+    fn ring(&self, _: u16) {}
+    fn can_be_woken(&self) -> bool {
+        false
+    }
+    fn rest(&self, until_ns: u64, _: &dyn Fn() -> bool) {
+        let now_ns = self.now_ns.fetch_max(until_ns, Ordering::Relaxed);
+        let _ = self.rested_at_ns.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "many incarnations, each with a memory of its own: too slow")]
+fn a_wait_spins_for_the_domains_time_or_up_to_its_deadline_before_it_rests() {
+    for (plan, wait_ns, rests_after) in [
+        (&PLAN, 1_000_000, Some(0..20_000)),
+        (&SPINNING, 1_000_000, Some(50_000..80_000)),
+        (&SPINNING, 20_000, Some(20_000..50_000)),
+    ] {
+        let world = World::of(plan, 1, <[Ticking; 3]>::default());
+        let master = world.setup(MASTER, 1_000);
+        let (host, rx) = (&world.hosts[usize::from(MASTER)], receiving(&master, UP));
+        host.rested_at_ns.store(0, Ordering::Relaxed);
+        let begin_ns = host.now_ns();
+        assert_eq!(rx.wait(Deadline::At(begin_ns + wait_ns)), Err(Error::Timeout));
+        assert!(host.now_ns() >= begin_ns + wait_ns);
+        let rested_after = Some(host.rested_at_ns.load(Ordering::Relaxed)).filter(|at_ns| *at_ns != 0);
+        let rested_after = rested_after.map(|at_ns| at_ns - begin_ns);
+        match (rested_after, &rests_after) {
+            (Some(after), Some(range)) => assert!(range.contains(&after), "{after} of {wait_ns}"),
+            (rested, _) => assert_eq!((rested, wait_ns), (None, 20_000), "it need not rest any more"),
+        }
+    }
 }

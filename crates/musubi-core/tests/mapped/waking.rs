@@ -256,6 +256,7 @@ impl Host for Wakeable {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many incarnations, each with a memory of its own: too slow")]
 fn a_beat_that_sees_one_peer_come_and_another_stand_still_wakes() {
     let world: World<Wakeable> = World::with(3, Default::default());
     let advance = |ns| world.hosts.iter().for_each(|host| host.0.advance(ns));
