@@ -194,6 +194,12 @@ fn a_participant_knows_its_peers_and_waits_for_them() {
     let [peer] = &peers[..] else { panic!("{peers:?}") };
     assert_eq!((peer.participant, peer.domain, peer.epoch), (gateway.number(), 1, gateway.epoch()));
     assert_eq!((peer.pid as u32, peer.section.participant()), (std::process::id(), gateway.number()));
+    eventually("a heartbeat that is some milliseconds old", || {
+        let peers = control.peers();
+        let (age_ms, stalled) = (peers[0].heartbeat_age_ms, peers[0].stalled);
+        assert_eq!(stalled, age_ms > 500, "{age_ms} ms");
+        age_ms >= 3
+    });
     assert_eq!((control.domain(), gateway.domain(), control.attached(0), control.attached(1)), (0, 1, 1, 1));
     assert!(control.obstacles().is_empty() && gateway.obstacles().is_empty());
     assert_eq!(Attachment::domain(&gateway), 1);
