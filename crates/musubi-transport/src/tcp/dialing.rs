@@ -51,8 +51,8 @@ impl Worker {
         if let Some(Way::Tcp(Some(place))) = self.us.topology.way(self.us.identity.node, peer) {
             self.admission.known.name(place, addresses.iter().map(SocketAddr::ip));
         }
-        // Else it has been forgotten meanwhile.
-        if let Some(dial) = self.dials.get_mut(&peer) {
+        // Else it has been forgotten meanwhile, or was dialed again and an earlier question's answer came first.
+        if let Some(dial) = self.dials.get_mut(&peer).filter(|dial| dial.under_way.is_none()) {
             dial.addresses.extend(addresses);
             self.try_next(peer);
         }

@@ -386,6 +386,20 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_about_a_host_that_was_asked_for_twice_begins_one_attempt_which_is_forgotten_whole() {
+        let (mut worker, address) = worker("127.0.0.1:1", None);
+        let peer = NodeId::new(0, 2).unwrap();
+        // Dialed, forgotten and dialed again, before the resolver has answered the first time.
+        worker.dials.insert(peer, Dial::default());
+        worker.found(peer, vec![address]);
+        worker.found(peer, vec![address]);
+        assert_eq!(worker.pending.len(), 1);
+        locked(&worker.shared.orders).push(Order::Forget(peer));
+        worker.take_orders();
+        assert!(worker.pending.is_empty() && worker.dials.is_empty());
+    }
+
+    #[test]
     fn the_limit_of_descriptors_is_the_kernels() {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         assert_eq!(descriptors_max(), limit.unwrap_or(u64::MAX));
