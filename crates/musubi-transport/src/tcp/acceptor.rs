@@ -144,6 +144,7 @@ impl Drop for Acceptor {
         }
     }
 }
+
 pub(super) fn ring(bell: &Descriptor) {
     // Fails only if the count is at its limit: then it is ringing.
     let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());

@@ -58,6 +58,7 @@ pub struct TcpCarrier {
     /// No acknowledgement is due before. Apart from the other, because most go with a frame and then are not due at all.
     pub(super) acknowledge_ns: u64,
 }
+
 impl TcpCarrier {
     /// Whether `me` can have links over TCP.
     pub fn is_needed(topology: &Topology, me: NodeId) -> bool {
@@ -152,6 +153,7 @@ pub fn obstacle(topology: &Arc<Topology>, me: NodeId) -> Option<Error> {
     };
     TcpCarrier::open(Arc::clone(topology), me, 1, epoll, Kinds::NONE).err()
 }
+
 fn listen(topology: &Topology, place: &str, has_keys: bool) -> Result<Descriptor, Error> {
     let addresses = names::resolve(place).map_err(|error| Error::Address(place.into(), error))?;
     let none = || std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
@@ -164,6 +166,7 @@ fn listen(topology: &Topology, place: &str, has_keys: bool) -> Result<Descriptor
         _ => Error::Listen(address, error),
     })
 }
+
 impl Frames for TcpCarrier {
     type Block = NoBlock;
 

@@ -180,6 +180,7 @@ impl TcpCarrier {
         }
     }
 }
+
 /// Reasons that trying again does not change.
 fn is_final(reason: Reason) -> bool {
     use Reason::*;
