@@ -295,6 +295,28 @@ fn an_observer_sees_that_a_participant_is_there_whom_too_many_call() {
     assert_eq!(observer.silent(), [Silent { participant: 1, pid: 0 }]);
 }
 
+/// Whoever answers for a slot must be the participant of that slot: neither another one of its domain, nor one that says so
+/// of another domain.
+#[test]
+fn an_observer_does_not_believe_who_answers_for_another_slot() {
+    for (participant, domain) in [(3, STORAGE), (2, GATEWAY)] {
+        let instance = instance();
+        let mut liar = Forged::of(&PLAN, 2, &instance);
+        let section_bytes = musubi_core::layout::section_bytes(&PLAN, domain).unwrap();
+        liar.party = musubi_linux::message::Party { participant, domain, section_bytes, ..liar.party };
+        let answers = std::thread::spawn(move || {
+            let call = liar.next_call();
+            take(&call);
+            post(&call, &Message::Welcome(liar.party).bytes(), &[liar.section(Flaw::None).as_fd()]);
+            (call, liar)
+        });
+        let mut observer = Observer::new(&PLAN, Some(&instance)).unwrap();
+        assert!(matches!(observer.refresh(within(5_000)), Err(Error::NotLetIn { participant: 2, .. })));
+        assert!(observer.participants().is_empty());
+        drop(answers.join().unwrap());
+    }
+}
+
 #[test]
 fn an_observer_forgets_who_has_gone() {
     let instance = instance();
