@@ -9,9 +9,11 @@ use actor::Actor;
 use actor::forged::{Flaw, Forged, post, take};
 use musubi_core::layout::segment_bytes;
 use musubi_linux::message::{Message, Refusal};
+use musubi_linux::names::Names;
 use musubi_linux::{Direction, Participant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 use system::*;
 
 #[test]
@@ -120,4 +122,20 @@ fn a_section_that_we_have_no_memory_for_is_no_fault_of_its_owner() {
     assert!(matches!(answer, Some(Message::Refuse { reason: Refusal::Busy, .. })), "{answer:?}");
     let (_socket, answer) = forged.call(Flaw::NotSealed);
     assert!(matches!(answer, Some(Message::Refuse { reason: Refusal::Section, .. })), "{answer:?}");
+}
+
+/// Nobody comes or goes meanwhile, and the creator's program does not ask: only time brings the next try.
+#[test]
+fn memory_whose_name_another_held_is_created_when_it_lets_go() {
+    let instance = instance();
+    let name = Names::new(PLAN.name, Some(&instance)).unwrap().segment(PARAMETERS);
+    let holder = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    bind(&holder, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
+    let mut control = Actor::start();
+    control.attach(CONTROL, &instance);
+    let mut gateway = Actor::start();
+    gateway.attach(GATEWAY, &instance);
+    assert!(gateway.ask("segment 200").starts_with("error"), "the name is held");
+    drop(holder);
+    assert!(gateway.ask("segment 30000").starts_with("generation"));
 }

@@ -66,6 +66,7 @@ impl Attendant {
         registry.send_again(&self.shared, now);
         registry.call_due(&self.shared, now);
         registry.accept_again(&self.shared, now);
+        registry.create_again(&self.shared, now);
         let due_ns = registry.next_due_ns().min(self.beat_due_ns);
         due_ns.saturating_sub(now_ns()).min(SLEEP_NS_MAX)
     }
@@ -124,7 +125,8 @@ impl Registry {
         let silent = self.connections.values().filter(|connection| connection.stage == Stage::Accepted);
         let deadlines = silent.map(|connection| connection.since_ns + HALF_OPEN_NS_MAX);
         let retries = self.connections.values().filter_map(|connection| connection.retry).map(|retry| retry.due_ns);
-        dials.chain(deadlines).chain(retries).chain(self.accept_again_ns).min().unwrap_or(u64::MAX)
+        let again = self.accept_again_ns.into_iter().chain(self.create_again_ns);
+        dials.chain(deadlines).chain(retries).chain(again).min().unwrap_or(u64::MAX)
     }
 
     fn accept_again(&mut self, shared: &Shared, now: u64) {

@@ -123,6 +123,8 @@ pub(crate) struct Registry {
     pub(crate) joined: bool,
     pub(crate) left: bool,
     pub(crate) accept_again_ns: Option<u64>,
+    /// When memory that is ours to create, and is not there, is tried again.
+    pub(crate) create_again_ns: Option<u64>,
     pub(crate) next_id: u32,
     pub(crate) strangers: Strangers,
     /// Why present participants are not linked with us.

@@ -7,18 +7,24 @@
 //! member domain: the one that holds the channel's name. It is created only after all present peers have been asked,
 //! because a living member hands on what it has. Its generation is the creator's epoch. Where two memories meet, as
 //! after a restart while a member was stopped, that of the creating domain wins, and a newer generation over an older.
+//! What cannot be created now (the name is held, the kernel has no memory) is tried again when a peer comes or goes, and
+//! after [`AGAIN_NS`].
 
 use std::sync::Arc;
 
 use musubi_core::layout::Part;
 
 use crate::error::{Error, Tried};
+use crate::os::clock::now_ns;
 use crate::os::descriptor::Descriptor;
 use crate::os::packet_socket::claim;
 use crate::os::sealed::{self, Unusable};
 use crate::process::rendezvous::membership::{SmemMember, TicketPeer, Tickets};
 use crate::process::rendezvous::message::Message;
 use crate::process::rendezvous::registry::{Registry, Shared};
+
+/// Time until memory that could not be created is tried again, in nanoseconds.
+const AGAIN_NS: u64 = 100_000_000;
 
 impl Registry {
     /// Creates the memory of the channels that are ours to create and that nobody has handed on.
@@ -41,6 +47,21 @@ impl Registry {
                 }
                 Err(error) => member.failed(&error),
             }
+        }
+        let is_missing = |member: &SmemMember| member.memory.is_none() && member.creating_domain == shared.me.domain;
+        let is_planned = self.create_again_ns.is_some();
+        if self.segments.iter().any(is_missing) && !is_planned {
+            self.create_again_ns = Some(now_ns() + AGAIN_NS);
+            // It may sleep for longer.
+            shared.wake_attendant();
+        }
+    }
+
+    /// Tries again what could not be created, when it is due.
+    pub(crate) fn create_again(&mut self, shared: &Shared, now: u64) {
+        if self.create_again_ns.is_some_and(|due| due <= now) {
+            self.create_again_ns = None;
+            self.create_segments(shared);
         }
     }
 
