@@ -46,6 +46,55 @@ fn a_held_block_outlives_a_forgotten_sender() {
     assert!(down.free(held).is_ok());
 }
 
+/// Waits until somebody receives, or nobody.
+fn until_received(end: &musubi_linux::SendingEnd, received: bool) {
+    let deadline = soon();
+    while end.receiver().is_some() != received {
+        assert!(!deadline.passed(), "receiver: {:?}", end.receiver());
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn an_event_of_a_former_receiver_is_not_its_successors() {
+    let i = instance();
+    let control = attach("control", &i);
+    let tx = control.open_sending(0).unwrap();
+    // Raises an event and goes.
+    let raise_and_go = || {
+        let gateway = attach("gateway", &i);
+        let down = gateway.open_receiving(0).unwrap();
+        until_received(&tx, true);
+        send(&tx, 1).unwrap();
+        assert!(receive(&down).is_ok());
+        down.notify();
+        let receiver = tx.receiver().unwrap();
+        drop(down);
+        drop(gateway);
+        until_received(&tx, false);
+        receiver
+    };
+    let first = raise_and_go();
+    let gateway = attach("gateway", &i);
+    let down = gateway.open_receiving(0).unwrap();
+    until_received(&tx, true);
+    let second = tx.receiver().unwrap();
+    send(&tx, 2).unwrap();
+    assert!(receive(&down).is_ok());
+    assert!(tx.take_loss());
+    assert!(tx.look().event);
+    assert_eq!(tx.wait_for(first, soon()), Err(Error::PeerGone));
+    assert_eq!(tx.wait_for(second, Deadline::Poll), Err(Error::Timeout));
+    down.notify();
+    assert_eq!(tx.wait_for(second, soon()), Ok(()));
+    drop(down);
+    drop(gateway);
+    until_received(&tx, false);
+    // Who asks for an event of anybody has it.
+    raise_and_go();
+    assert_eq!(tx.wait(Deadline::Poll), Ok(()));
+}
+
 #[test]
 fn a_channel_has_one_handle_of_its_shared_memory() {
     let i = instance();

@@ -201,10 +201,14 @@ impl<'e> Sending<'e> {
         Ok(())
     }
 
-    /// The confirmation is an event of the stream's receiver after the last message has been taken.
+    /// The confirmation is an event of the stream's receiver after the last message has been taken; what a receiver before
+    /// it confirmed was another stream.
     fn wait_for_confirmation(&mut self) -> anyhow::Result<()> {
         loop {
-            let event = self.end.wait(Deadline::Forever);
+            let event = match self.receiver {
+                Some(receiver) => self.end.wait_for(receiver, Deadline::Forever),
+                None => Err(Error::PeerGone),
+            };
             self.check_receiver()?;
             match event {
                 Ok(()) if self.end.usage().queued == 0 => return Ok(()),

@@ -47,6 +47,8 @@ pub(crate) struct SendingState {
     version: Option<u32>,
     gone_seen: u32,
     loss_unreported: bool,
+    /// A receiver that has gone raised an event that was not taken.
+    has_former_event: bool,
     sleepers: u32,
     armed: bool,
     is_each: bool,
@@ -74,6 +76,7 @@ impl SendingState {
             version: None,
             gone_seen: 0,
             loss_unreported: false,
+            has_former_event: false,
             sleepers: 0,
             armed: false,
             is_each: fifo.filter.is_each(),
@@ -114,10 +117,23 @@ impl SendingState {
         }
         let changed = !lost.is_empty() || !is_same_link(receiver.as_ref(), self.link.as_ref());
         if changed || receiver.is_none() {
+            self.has_former_event |= self.core.take_event();
             self.core.set_receiver(receiver.as_ref().map(extended), start);
         }
         // The former link's memory may go only now that `core` has let go of it.
         self.link = receiver;
+    }
+
+    /// Looks once, at events of receivers that have gone too.
+    fn look(&mut self) -> SenderReady {
+        let ready = self.core.poll();
+        SenderReady { event: ready.event || self.has_former_event, ..ready }
+    }
+
+    /// Takes the event of the receiver that is there, or of those before it.
+    fn take_event(&mut self) -> bool {
+        let is_former = std::mem::take(&mut self.has_former_event);
+        self.core.take_event() || is_former
     }
 
     fn waiting_bits(&self) -> u32 {
@@ -169,7 +185,8 @@ impl SendingState {
             (link, expected)
         });
         self.sleepers += 1;
-        let ready = self.core.announce_wait(self.waiting_bits());
+        let mut ready = self.core.announce_wait(self.waiting_bits());
+        ready.event |= self.has_former_event;
         (Sleep::new(bell, self.version.unwrap_or(0)), ready)
     }
 
@@ -276,7 +293,23 @@ impl SendingEnd {
     pub fn look(&self) -> SenderReady {
         let mut state = self.state();
         state.follow();
-        state.core.poll()
+        state.look()
+    }
+
+    /// Waits for an event of this receiver alone: what one before it raised is forgotten.
+    ///
+    /// # Errors
+    /// [`Error::PeerGone`] if another receives now, or nobody; [`Error::Timeout`] at the deadline.
+    pub fn wait_for(&self, receiver: Counterpart, deadline: Deadline) -> Result<(), Error> {
+        let of_receiver = |state: &mut SendingState| {
+            if state.link.as_ref().map(TxLink::counterpart) != Some(receiver) {
+                return Some(Err(Error::PeerGone));
+            }
+            state.has_former_event = false;
+            state.core.poll();
+            state.core.take_event().then_some(Ok(()))
+        };
+        self.wait_until(deadline, of_receiver)?
     }
 
     /// First step of a sleep by a caller with a lock of its own; then [`Sleep::sleep`] without that lock, then
@@ -408,7 +441,7 @@ impl SendingEndTrait for SendingEnd {
     fn wait(&self, deadline: Deadline) -> Result<(), Error> {
         self.wait_until(deadline, |state| {
             state.core.poll();
-            state.core.take_event().then_some(())
+            state.take_event().then_some(())
         })
     }
 
