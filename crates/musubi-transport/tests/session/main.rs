@@ -2,6 +2,7 @@
 
 mod landing;
 mod regulation;
+mod times;
 mod world;
 
 use std::sync::Arc;
