@@ -10,6 +10,9 @@
 //! What it does not do: serve programs in Rust. Those use `musubi-mdcom` and `musubi-mcapi`, where misuse does not compile.
 #![cfg_attr(target_os = "none", no_std)]
 
+#[cfg(not(target_os = "none"))]
+extern crate alloc;
+
 mod ffi;
 #[cfg(not(target_os = "none"))]
 pub mod mcapi;

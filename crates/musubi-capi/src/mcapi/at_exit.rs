@@ -14,7 +14,7 @@ use std::time::Duration;
 use musubi_transport::runtime::{Deadline, DeadlineExt};
 
 use super::cancellation::uncancelled;
-use super::node::living;
+use super::threads::living;
 
 /// Longest that exiting waits for peers.
 const EXIT_TIME: Duration = Duration::from_millis(250);

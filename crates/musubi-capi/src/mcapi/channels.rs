@@ -2,12 +2,11 @@
 
 use musubi_mcapi::Error;
 use musubi_mcapi::engine::{ChannelHandle, ChannelKind, Sending};
-use musubi_transport::runtime::NodeLinks;
 
 use super::endpoints::fails_on_limit;
 use super::exports::export;
 use super::messages::{confirmed, end, give_up};
-use super::node::{NodeEngine, ThreadNode, bound};
+use super::node::{NodeEngine, NodeLinks, ThreadNode, bound};
 use super::requests::Goes;
 use super::status::Status;
 use super::waiting::{Begun, begin};

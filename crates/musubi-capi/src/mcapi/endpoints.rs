@@ -1,13 +1,14 @@
 //! Endpoints for C: create, get, release, delete, attributes.
 
-use std::ffi::c_void;
+use alloc::vec::Vec;
+use core::ffi::c_void;
 
 use musubi_mcapi::EndpointId;
 use musubi_mcapi::engine::{Outcome, RequestId};
-use musubi_transport::runtime::{Block, NodeLinks};
 
 use super::exports::export;
-use super::node::{NodeEngine, ThreadNode, bound};
+use super::node::{Block, NodeEngine, NodeLinks, ThreadNode, bound};
+use super::port::cut_ms_max;
 use super::requests::Goes;
 use super::status::Status;
 use super::waiting::{Begun, begin};
@@ -59,7 +60,7 @@ pub(crate) fn outcome(bound: &ThreadNode, request: RequestId, timeout_ms: u32) -
 
 /// The value of an attribute, asked for wherever it is; what cannot be reached in time is `unreachable`.
 pub(crate) fn attribute(bound: &ThreadNode, request: RequestId, unreachable: Status) -> Result<Vec<u8>, Status> {
-    let timeout_ms = bound.node.topology().network.resume_ms.saturating_add(ANSWER_MS_MAX).min(u32::MAX - 1);
+    let timeout_ms = cut_ms_max(&bound.node).saturating_add(ANSWER_MS_MAX).min(u32::MAX - 1);
     match outcome(bound, request, timeout_ms) {
         Ok(Outcome::Attribute(value)) => Ok(value),
         Ok(_) => Err(Status::General),
@@ -77,7 +78,7 @@ pub(crate) unsafe fn put(value: &[u8], to: *mut c_void, size: usize) -> Result<(
         return Err(Status::AttributeSize);
     }
     // SAFETY: the caller's promise; the value is ours.
-    unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), to.cast(), size) };
+    unsafe { core::ptr::copy_nonoverlapping(value.as_ptr(), to.cast(), size) };
     Ok(())
 }
 

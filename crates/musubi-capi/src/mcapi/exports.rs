@@ -4,8 +4,7 @@
 //!
 //! How it works: [`export`] defines the function; [`give`] calls what it does, and puts the status where C wants it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
+use super::port::guarded;
 use super::status::Status;
 use crate::ffi::put;
 
@@ -15,8 +14,7 @@ use crate::ffi::put;
 /// `status` is NULL or points to room for a status.
 #[inline]
 pub(crate) unsafe fn give<T>(status: *mut u32, otherwise: T, by: impl FnOnce() -> Result<T, Status>) -> T {
-    let result = catch_unwind(AssertUnwindSafe(by)).unwrap_or(Err(Status::General));
-    let (value, code) = match result {
+    let (value, code) = match guarded(by) {
         Ok(value) => (value, Status::Success),
         Err(code) => (otherwise, code),
     };

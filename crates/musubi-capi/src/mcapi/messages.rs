@@ -3,17 +3,16 @@
 //! How it works: a blocking call tries; only if that is in vain does it ask for the endpoint's timeout and wait, trying
 //! again after each change. Over a network a message has been sent once the receiving node has it.
 
-use std::ffi::c_void;
+use core::ffi::c_void;
 
 use musubi_mcapi::engine::Sending;
 use musubi_mcapi::{EndpointId, Error};
 use musubi_transport::links::Payload;
 use musubi_transport::running::Ways as _;
-use musubi_transport::runtime::{Block, NodeLinks};
 
 use super::endpoints::{fails_on_limit, named};
 use super::exports::export;
-use super::node::{NodeEngine, ThreadNode, bound};
+use super::node::{Block, NodeEngine, NodeLinks, ThreadNode, bound};
 use super::requests::{Goes, Result as Became};
 use super::status::Status;
 use super::waiting::{Begun, begin};
@@ -27,7 +26,7 @@ pub(crate) unsafe fn take(payload: &Payload<Block>, buffer: *mut u8, size: usize
     let copied = payload.len().min(size);
     if copied > 0 {
         // SAFETY: the caller's promise; not NULL, as the size is not 0.
-        payload.copy_to(unsafe { std::slice::from_raw_parts_mut(buffer, copied) });
+        payload.copy_to(unsafe { core::slice::from_raw_parts_mut(buffer, copied) });
     }
     let status = if payload.len() > size { Status::MessageTruncated } else { Status::Success };
     Became { status, size: Some(copied) }

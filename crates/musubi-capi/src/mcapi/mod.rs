@@ -3,9 +3,9 @@
 //! What you may rely on: docs/mcapi-conformance.md says which status is for what. NULL never crashes, no panic crosses
 //! into C, and a thread without a node hears so before anything else.
 //!
-//! How it works: [`node`] finds the calling thread's node; each function does one thing with its engine under its lock,
-//! or waits, which means trying again whenever the engine's changes moved. [`requests`] is what `mcapi_request_t` names.
-//! The thread that waits drives the links itself; nothing here has a thread of its own.
+//! How it works: the port, [`process`], finds the calling thread's node; each function does one thing with its engine under
+//! its lock, or waits, which means trying again whenever the engine's changes moved. [`requests`] is what
+//! `mcapi_request_t` names. The thread that waits drives the links itself; nothing here has a thread of its own.
 //!
 //! What it does not do: know shared memory from TCP.
 
@@ -20,8 +20,12 @@ mod node;
 pub mod nodes;
 mod packets;
 mod packets_in_hand;
+mod process;
 pub mod requests;
 mod scalars;
 mod sent_buffers;
 pub mod status;
+mod threads;
 mod waiting;
+
+use process as port;

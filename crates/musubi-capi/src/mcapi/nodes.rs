@@ -1,14 +1,13 @@
 //! Nodes for C: initialise, finalise, who am I, attributes.
 
-use std::ffi::{CStr, c_char, c_void};
+use core::ffi::{CStr, c_char, c_void};
 
 use musubi_mcapi::limits::{DOMAIN_MAX, NODE_MAX, PORT_MAX};
-use musubi_mcapi::process::Running as Node;
 
-use super::cancellation::uncancelled;
 use super::endpoints::{attribute, put};
 use super::exports::export;
-use super::node::{bound, finalize, initialize};
+use super::node::{Node, bound};
+use super::port::{counts, finalize, initialize, uncancelled};
 use super::status::Status;
 use crate::ffi::given;
 
@@ -80,16 +79,13 @@ pub struct Attributes {
 
 impl Info {
     fn of(node: &Node) -> Info {
-        let nodes = &node.topology().nodes;
-        let domains: std::collections::BTreeSet<u32> = nodes.keys().map(|id| id.domain()).collect();
-        let here = nodes.keys().filter(|id| id.domain() == node.id().domain()).count();
-        let or_all = |count: usize, all: u32| if nodes.is_empty() { all } else { count as u32 };
+        let (domains, nodes) = counts(node).unwrap_or((DOMAIN_MAX + 1, NODE_MAX + 1));
         Info {
             mcapi_version: VERSION,
             organization_id: ORGANIZATION,
             implementation_version: version_of(env!("CARGO_PKG_VERSION")),
-            number_of_domains: or_all(domains.len(), DOMAIN_MAX + 1),
-            number_of_nodes: or_all(here, NODE_MAX + 1),
+            number_of_domains: domains,
+            number_of_nodes: nodes,
             number_of_ports: PORT_MAX + 1,
             impl_info: &raw const IMPLEMENTATION,
         }
@@ -137,10 +133,10 @@ export! {
     fn mcapi_finalize(); { uncancelled(finalize) }
 
     /// The node's domain.
-    fn mcapi_domain_id_get() -> u32, else INVALID; { bound(|bound| Ok(bound.node.id().domain())) }
+    fn mcapi_domain_id_get() -> u32, else INVALID; { bound(|bound| Ok(bound.id().domain())) }
 
     /// The node's number.
-    fn mcapi_node_id_get() -> u32, else INVALID; { bound(|bound| Ok(bound.node.id().node())) }
+    fn mcapi_node_id_get() -> u32, else INVALID; { bound(|bound| Ok(bound.id().node())) }
 
     /// The default attributes.
     fn mcapi_node_init_attributes(mcapi_node_attributes: *mut Attributes); {

@@ -1,14 +1,14 @@
 //! Packets for C: sent from the program's memory, received in the library's, released by address.
 
-use std::ffi::c_void;
+use core::ffi::c_void;
 
 use musubi_mcapi::engine::{ChannelHandle, Sending};
 use musubi_transport::links::Payload;
-use musubi_transport::runtime::NodeLinks;
+use musubi_transport::running::Ways;
 
 use super::channels::{receive, send};
 use super::exports::export;
-use super::node::{NodeEngine, bound};
+use super::node::{NodeEngine, NodeLinks, bound};
 use super::requests::{Goes, Result as Became};
 use super::status::Status;
 use super::waiting::{Begun, begin};
@@ -80,13 +80,13 @@ export! {
     /// Gives a received packet back.
     fn mcapi_pktchan_release(buffer: *mut c_void); {
         bound(|bound| {
-            let packet = bound.held().release(buffer.addr(), bound.node.id()).ok_or(Status::BufferInvalid)?;
+            let packet = bound.held().release(buffer.addr(), bound.id()).ok_or(Status::BufferInvalid)?;
             let (handle, bytes) = (packet.handle, packet.bytes);
             // Its place must be free before the sender hears of it.
             let buffer = packet.into_buffer();
             bound.with(|engine, links| {
                 if let Some(buffer) = buffer {
-                    links.recycle(Payload::Owned(buffer));
+                    Ways::recycle(links, Payload::Owned(buffer));
                 }
                 engine.packet_released(handle, bytes, links);
                 Ok(())

@@ -8,14 +8,14 @@
 //! own. Behind each there is a zero byte, for programs that send text without its end; only a packet that fills a block
 //! of a lane has no room for it. The addresses are the keys of a map.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Mutex, PoisonError};
+use alloc::vec;
+use alloc::vec::Vec;
 
 use musubi_mcapi::engine::ChannelHandle;
 use musubi_transport::NodeId;
 use musubi_transport::links::{Block as _, Payload};
-use musubi_transport::runtime::Block;
+
+use super::port::{Addresses, Block, with_left};
 
 /// A packet given to the program.
 #[derive(Debug)]
@@ -49,34 +49,14 @@ enum Place {
     Received(Vec<u8>),
 }
 
-/// Addresses are not an attacker's choice: spreading their bits is enough.
-#[derive(Debug, Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_usize(usize::from(*byte) ^ self.0 as usize);
-        }
-    }
-    fn write_usize(&mut self, address: usize) {
-        self.0 = (address as u64 >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-}
-
-type Addresses<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
-
 /// The packets that a node's program has.
 #[derive(Debug, Default)]
 pub(crate) struct PacketsInHand {
-    packets: Addresses<usize, Packet>,
+    packets: Addresses<Packet>,
 }
 
 /// What ended nodes' programs had not given back, by address.
-static LEFT: Mutex<Vec<(NodeId, usize, Packet)>> = Mutex::new(Vec::new());
+pub(crate) type Left = Vec<(NodeId, usize, Packet)>;
 
 impl PacketsInHand {
     /// Keeps a packet for the program; gives its address, which is not NULL.
@@ -105,8 +85,8 @@ impl PacketsInHand {
 
     /// The node ends: what is left stays where it is.
     pub(crate) fn leave(&mut self, me: NodeId) {
-        let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-        left.extend(self.packets.drain().map(|(address, packet)| (me, address, packet)));
+        let packets = core::mem::take(&mut self.packets);
+        with_left(|left| left.extend(packets.into_iter().map(|(address, packet)| (me, address, packet))));
     }
 }
 
@@ -127,16 +107,17 @@ fn own(payload: &Payload<Block>) -> (*mut u8, Place) {
     let mut words = vec![0u64; bytes / 8 + 1];
     let address: *mut u8 = words.as_mut_ptr().cast();
     // SAFETY: the words are at least so many bytes, all initialised, and nobody else knows them yet.
-    let room = unsafe { std::slice::from_raw_parts_mut(address, bytes) };
+    let room = unsafe { core::slice::from_raw_parts_mut(address, bytes) };
     payload.copy_to(room);
     (address, Place::Own { _words: words })
 }
 
 #[cold]
 fn take_left(address: usize, me: NodeId) -> Option<Packet> {
-    let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = left.iter().position(|(node, at, _)| *node == me && *at == address)?;
-    Some(left.swap_remove(place).2)
+    with_left(|left| {
+        let place = left.iter().position(|(node, at, _)| *node == me && *at == address)?;
+        Some(left.swap_remove(place).2)
+    })
 }
 
 #[cfg(test)]
@@ -154,11 +135,11 @@ mod tests {
         let at: Vec<*mut u8> =
             [&b"one"[..], b"", b"three"].iter().map(|bytes| held.keep(ChannelHandle(5), packet(bytes))).collect();
         // SAFETY: five bytes are there while the packet is held.
-        assert_eq!(unsafe { std::slice::from_raw_parts(at[2], 5) }, b"three");
+        assert_eq!(unsafe { core::slice::from_raw_parts(at[2], 5) }, b"three");
         assert!(at.iter().all(|address| address.addr() % 8 == 0));
         let text = held.keep(ChannelHandle(5), packet(b"sixteen letters!"));
         // SAFETY: the packet's sixteen bytes are there while it is held, and one more.
-        assert_eq!(unsafe { std::ffi::CStr::from_ptr(text.cast()) }, c"sixteen letters!");
+        assert_eq!(unsafe { core::ffi::CStr::from_ptr(text.cast()) }, c"sixteen letters!");
         let mut roomy = b"forty-one bytes, of which none is a zero".to_vec();
         roomy.reserve(100);
         roomy.extend_from_slice(&[b'!'; 60]);
@@ -167,7 +148,7 @@ mod tests {
         let kept = held.keep(ChannelHandle(5), Payload::Owned(roomy));
         assert_eq!(kept.addr(), was_at, "what a link received is not copied");
         // SAFETY: the packet's bytes are there while it is held, and one more.
-        assert_eq!(unsafe { std::ffi::CStr::from_ptr(kept.cast()) }.to_bytes().len(), roomy_bytes);
+        assert_eq!(unsafe { core::ffi::CStr::from_ptr(kept.cast()) }.to_bytes().len(), roomy_bytes);
         let buffer = held.release(kept.addr(), me).unwrap().into_buffer().unwrap();
         assert_eq!(buffer.as_ptr().addr(), was_at, "and given back");
         assert!(held.release(kept.addr(), me).is_none());

@@ -11,13 +11,13 @@
 //!
 //! What it does not do: lock. Whoever has it has the node's lock or needs nothing of the engine.
 
-use std::collections::VecDeque;
-use std::ffi::c_void;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ffi::c_void;
 
 use musubi_mcapi::engine::{ChannelHandle, Outcome, RequestId};
-use musubi_transport::runtime::Block;
 
-use super::node::NodeEngine;
+use super::node::{Block, NodeEngine};
 use super::packets_in_hand::PacketsInHand;
 use super::status::Status;
 
@@ -111,7 +111,7 @@ unsafe impl Send for Requests {}
 
 impl Requests {
     /// Whether another request may begin.
-    pub(crate) fn room(&self) -> std::result::Result<(), Status> {
+    pub(crate) fn room(&self) -> core::result::Result<(), Status> {
         if self.pending < PENDING_MAX { Ok(()) } else { Err(Status::RequestLimit) }
     }
 
@@ -278,7 +278,7 @@ impl Requests {
 /// # Safety
 /// As [`Requests::settle`].
 unsafe fn deliver(
-    outcome: std::result::Result<Outcome<Block>, Status>,
+    outcome: core::result::Result<Outcome<Block>, Status>,
     goes: &Goes,
     held: &mut PacketsInHand,
 ) -> Result {

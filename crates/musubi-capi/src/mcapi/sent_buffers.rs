@@ -6,7 +6,8 @@
 //!
 //! What it does not do: remember all; an address whose place another took is unknown.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Addresses that are remembered.
 const PLACES: usize = 1024;

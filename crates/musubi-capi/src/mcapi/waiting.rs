@@ -6,12 +6,14 @@
 //! How it works: everything is done under the node's lock, with the table's ([`Requests`]) inside; a wait tries again
 //! whenever the engine's changes have moved.
 
+use alloc::vec::Vec;
+
 use musubi_mcapi::Error;
 use musubi_mcapi::engine::RequestId;
-use musubi_transport::runtime::NodeLinks;
+use musubi_transport::running::Ways;
 
 use super::exports::{export, give};
-use super::node::{NodeEngine, ThreadNode, bound};
+use super::node::{NodeEngine, NodeLinks, ThreadNode, bound};
 use super::requests::{Goes, PENDING_MAX, Requests, Result as Became, Seen};
 use super::status::Status;
 use crate::ffi::given;
@@ -94,7 +96,7 @@ fn test(bound: &ThreadNode, number: u32) -> Result<(Became, bool), Status> {
                 && let Some(request) = bound.requests().engines(number)
             {
                 // For programs of one thread that do nothing else until one end of a channel is open.
-                engine.polled(request, NodeLinks::now_ns, links);
+                engine.polled(request, Ways::now_ns, links);
             }
             Ok(seen)
         })?;
@@ -218,7 +220,7 @@ unsafe fn numbers(count: usize, requests: *mut *mut u32) -> Result<Vec<u32>, Sta
         return Err(Status::Parameter);
     }
     // SAFETY: the caller's promise, and it is not NULL.
-    let pointers = unsafe { std::slice::from_raw_parts(requests, count) };
+    let pointers = unsafe { core::slice::from_raw_parts(requests, count) };
     let number = |pointer: &*mut u32| {
         given(*pointer)?;
         // SAFETY: the caller's promise, and it is not NULL.
