@@ -24,6 +24,11 @@
  *    *request is for mcapi_test(), mcapi_wait(), mcapi_wait_any() and mcapi_cancel(). Buffers given to them are theirs
  *    until the request has completed.
  *
+ * Where a core and others map one memory (tasks of an RTOS, and a process beside one; package firmware/mcapi-c) a program is
+ * one node: every task belongs to it, whichever initialised it, and any may end it and begin it anew. Any other number is
+ * MCAPI_ERR_NODE_INVALID. MUSUBI_SYSTEM and MUSUBI_DEBUG mean nothing there, peers are answered while some task calls, and
+ * what one sends is at most a block of the table (4 KiB in the small one), whatever the limits say.
+ *
  * docs/mcapi-conformance.md says which status is for what, and what was decided where the standard is silent.
  */
 #ifndef MCAPI_H

@@ -5,7 +5,9 @@
 //!
 //! How it works: what is refused has a type of its own, which each interface turns into its code.
 
+#[cfg(not(feature = "mapped"))]
 use core::ffi::{CStr, c_char};
+#[cfg(not(feature = "mapped"))]
 use core::str::Utf8Error;
 
 /// NULL where something must be.
@@ -34,6 +36,7 @@ pub(crate) unsafe fn put<T>(to: *mut T, value: T) {
 ///
 /// # Safety
 /// `from` is NULL or a C string that lives as long as the result is used.
+#[cfg(not(feature = "mapped"))]
 pub(crate) unsafe fn text<'t>(from: *const c_char) -> Result<Option<&'t str>, Utf8Error> {
     if from.is_null() {
         return Ok(None);
@@ -44,14 +47,14 @@ pub(crate) unsafe fn text<'t>(from: *const c_char) -> Result<Option<&'t str>, Ut
 }
 
 /// More than any buffer that could be sent has; also what programs give that count below 0.
-#[cfg(not(target_os = "none"))]
+#[cfg(any(feature = "mapped", not(target_os = "none")))]
 const BYTES_MAX: usize = i32::MAX as usize;
 
 /// The bytes of a buffer to be sent, which may be NULL if it is empty; longer ones than any are `too_long`.
 ///
 /// # Safety
 /// `buffer` is NULL or `size` bytes that nobody writes while the result is used.
-#[cfg(not(target_os = "none"))]
+#[cfg(any(feature = "mapped", not(target_os = "none")))]
 #[inline]
 pub(crate) unsafe fn bytes<'b, E: From<Null>>(buffer: *const u8, size: usize, too_long: E) -> Result<&'b [u8], E> {
     if size == 0 {

@@ -11,7 +11,7 @@ use crate::runner::Context;
 const DESCRIBED: &str = "zcu102-demo";
 /// The generated devicetree fragment.
 const FRAGMENT: &str = "musubi_zcu102.dtsi";
-/// The linker that comes with Rust, so that no cross compiler is needed for the programs of Linux.
+/// The linker that comes with Rust, so that no C library of the other machine is needed for the programs of Linux.
 const LINKER: (&str, &str) = ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld");
 
 /// What has been built.
@@ -28,6 +28,8 @@ pub struct Programs {
     pub remote: PathBuf,
     /// Its node of MCAPI.
     pub node: PathBuf,
+    /// The one whose node is in C.
+    pub exchange: PathBuf,
     /// The devicetree fragment of the description.
     pub fragment: PathBuf,
 }
@@ -47,6 +49,7 @@ pub fn build(context: &Context, directory: &Path) -> Result<Programs> {
         greeter: executable(&linux, "greeter")?,
         remote: executable(&linux, "remote")?,
         node: executable(&linux, "node")?,
+        exchange: executable(&linux, "exchange")?,
         fragment: fragment(&linux)?,
     })
 }

@@ -29,6 +29,7 @@ pub(crate) struct ThreadNode {
     held: Lock<PacketsInHand>,
     pub(crate) sent: SentBuffers,
     /// What the port keeps of it.
+    #[cfg_attr(feature = "mapped", expect(dead_code, reason = "that port keeps nothing"))]
     pub(super) life: Life,
 }
 

@@ -28,6 +28,8 @@ pub struct Region<'m> {
 // SAFETY: the addresses are those of memory that is shared between processors anyhow; all access is atomic, volatile or
 // governed by the protocol of the lanes.
 unsafe impl Send for Region<'_> {}
+// SAFETY: what it gives by a shared reference are numbers, and another of itself, whose use the caller vouches for.
+unsafe impl Sync for Region<'_> {}
 
 /// A node's meetings with all others, by place.
 #[derive(Debug)]
@@ -86,6 +88,15 @@ impl<'m> Region<'m> {
     ) -> Option<Region<'m>> {
         Self::bytes(nodes, shape).filter(|_| place < nodes)?;
         Some(Region { own_row: own_row.cast(), all: all.cast(), nodes, place, shape, memory: PhantomData })
+    }
+
+    /// The same place once more, for a node that begins anew within one life of the program.
+    ///
+    /// # Safety
+    /// Nothing that was begun with one of the two is used to write any more when the other begins.
+    pub unsafe fn again(&self) -> Region<'m> {
+        let Region { own_row, all, nodes, place, shape, memory } = *self;
+        Region { own_row, all, nodes, place, shape, memory }
     }
 
     /// Our place.

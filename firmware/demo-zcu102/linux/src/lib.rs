@@ -23,6 +23,10 @@ pub const ANSWERED: &str = "/run/answered";
 pub const ECHOED: &str = "/run/echoed";
 /// Cases that passed between the nodes: on Linux, and on the Cortex-R5F.
 pub const PASSED: &str = "/run/passed";
+/// What nodes in C received right, in each of [`EXCHANGED_LIVES`]: on Linux, and on the Cortex-R5F.
+pub const EXCHANGED: &str = "/run/exchanged";
+/// Lives of the nodes in C.
+pub const EXCHANGED_LIVES: u32 = 2;
 /// The file that is streamed: the Remote's own program.
 pub const FILE: &str = "/bin/remote";
 

@@ -1,4 +1,5 @@
-//! The Master of the ZCU102 demo: FreeRTOS on a Cortex-R5F beside Linux, with a real-time loop, a digester and a node of MCAPI as tasks.
+//! The Master of the ZCU102 demo: FreeRTOS on a Cortex-R5F beside Linux, with a real-time loop, a digester, a node of MCAPI in
+//! Rust and one in C as tasks.
 //!
 //! What you may rely on: a fault restarts the program as a watchdog would: a new incarnation on the same memory, while
 //! Linux goes on.
@@ -11,6 +12,7 @@
 
 mod chip;
 mod node;
+mod node_c;
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -82,6 +84,9 @@ fn control(_: &()) {
     let master: &'static Master = unsafe { &*master_for_ever };
     DIGEST.spawn(c"digest", DIGEST_PRIORITY, digest, master);
     NODE.spawn(c"node", NODE_PRIORITY, node, master);
+    if let Err(error) = node_c::start(&master.participant) {
+        stop(&error);
+    }
     let first_ns = last_tick_ns() + PERIOD_NS + AFTER_TICK_NS;
     let (participant, wishes) = (&master.participant, &master.wishes);
     match Control::new(participant, participant.epoch(), wishes, first_ns) {

@@ -20,6 +20,12 @@ pub const MEMORY: u16 = smem::NODES;
 pub const NODES: [NodeId; 2] = [node(1), node(2)];
 /// How they share the memory.
 pub const TABLE: Table<'static> = Table::new(&NODES);
+/// The SMEM channel in whose memory the nodes in C meet.
+pub const MEMORY_C: u16 = smem::NODES_C;
+/// The nodes in C, by participant.
+pub const NODES_C: [NodeId; 2] = [node(11), node(12)];
+/// How they share the memory.
+pub const TABLE_C: Table<'static> = Table::new(&NODES_C);
 /// Port of the Cortex-R5F's node for questions.
 pub const ASKED: u32 = 1;
 /// Port of Linux's node for answers.
@@ -49,3 +55,4 @@ pub fn echo(question: &mut [u8]) {
 }
 
 const _: () = assert!(TABLE.bytes() <= crate::system::PLAN.smems[MEMORY as usize].bytes as usize);
+const _: () = assert!(TABLE_C.bytes() <= crate::system::PLAN.smems[MEMORY_C as usize].bytes as usize);

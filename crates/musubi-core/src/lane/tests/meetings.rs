@@ -196,7 +196,15 @@ fn a_region_has_a_section_for_each_pair() {
     send(&mut rows[2][0], 5);
     assert_eq!((receive(&mut rows[0][1]), receive(&mut rows[0][0]), receive(&mut rows[1][1])), (Some(5), None, None));
     // A new incarnation has a number of its own.
-    assert_eq!(region(1).unwrap().begin(&numbers, 1).incarnation(), 2);
+    drop(rows);
+    let kept = region(1).unwrap();
+    // SAFETY: of what was begun before, nothing is left.
+    let again = unsafe { kept.again() };
+    assert_eq!((again.place(), again.nodes(), again.shape()), (1, 3, shape));
+    let row = again.begin(&numbers, 1);
+    assert_eq!(row.incarnation(), 2);
+    assert_eq!(row.map(|meeting| meeting.peer()).collect::<Vec<_>>(), [10, 30]);
+    assert_eq!(kept.begin(&numbers, 1).incarnation(), 3, "once more in the same memory");
 }
 
 proptest! {

@@ -1,6 +1,8 @@
 //! What the demo prints at its end: figures, and a line for each thing that must hold.
 
 use musubi_testsuite_nodes::CASES_WITHIN_A_LIFE;
+use zcu102_exchange::Tally;
+use zcu102_linux::EXCHANGED_LIVES;
 
 use crate::account::{self, Messages};
 use crate::lateness;
@@ -78,7 +80,27 @@ fn checks(evidence: &Evidence) -> Vec<Check> {
             holds: evidence.nodes.passed == [CASES_WITHIN_A_LIFE as u8; 2],
             detail: format!("{:?} of {CASES_WITHIN_A_LIFE} cases on Linux and the Cortex-R5F", evidence.nodes.passed),
         },
+        exchanged(&evidence.nodes.exchanged),
     ]
+}
+
+/// Both nodes in C received all as it was sent, in each life.
+fn exchanged(tallies: &[Tally]) -> Check {
+    let whole = tallies.iter().filter(|tally| **tally == Tally::WHOLE).count();
+    let failed = tallies.iter().find(|tally| tally.failed_at != 0);
+    Check {
+        what: "MCAPI in C, both ways, two lives of each node",
+        holds: whole == tallies.len() && whole == 2 * EXCHANGED_LIVES as usize,
+        detail: match failed {
+            Some(Tally { failed_at, status, .. }) => format!("line {failed_at} of exchange.c, status {status}"),
+            None => format!(
+                "{whole} times {} messages, {} packets, {} scalars as they were sent, and one by way of a second task",
+                Tally::WHOLE.messages,
+                Tally::WHOLE.packets,
+                Tally::WHOLE.scalars
+            ),
+        },
+    }
 }
 
 fn messages(what: &'static str, all: &Messages, in_hand_max: u64) -> Check {
