@@ -166,6 +166,31 @@ fn what_the_master_refuses_does_not_start() {
     }
 }
 
+/// Whatever the Master answers, two Remotes that it does not refuse go on with each other, and both are linked with an honest
+/// Master that takes its place.
+#[test]
+fn remotes_beside_a_hostile_master_go_on_and_take_its_successor() {
+    for answer in [Answer::Refuse(Refusal::Busy), Answer::Garbage, Answer::HangUp, Answer::Nothing] {
+        let instance = instance();
+        let liar = Liar::start(Forged::of(&PLAN_OF_NEIGHBOURS, 0, &instance), answer);
+        let attach = |domain| {
+            let attached = Participant::attach(options_of(&PLAN_OF_NEIGHBOURS, domain, &instance));
+            attached.unwrap_or_else(|error| panic!("{answer:?}: {error}"))
+        };
+        let gateway = attach(GATEWAY);
+        drop(attach(STORAGE));
+        let storage = attach(STORAGE);
+        gateway.wait_for(STORAGE, within(30_000)).unwrap_or_else(|error| panic!("{answer:?}: {error}"));
+        assert!(gateway.wait_for(CONTROL, within(20)).is_err(), "{answer:?}");
+        drop(liar);
+        let control = attach(CONTROL);
+        for remote in [&gateway, &storage] {
+            remote.wait_for(CONTROL, within(30_000)).unwrap_or_else(|error| panic!("{answer:?}: {error}"));
+        }
+        drop(control);
+    }
+}
+
 /// A plan whose SMEM channel is as large as a huge page.
 static PLAN_OF_HUGE_MEMORY: Plan<'static> = Plan {
     smems: &[Smem { name: "parameters", domains: &[CONTROL, GATEWAY], bytes: 2 << 20, lock: LockKind::Bakery }],
