@@ -304,7 +304,10 @@ fn leaving_is_seen_and_counted() {
     assert!(tx.usage().connected);
     drop(rx);
     assert!(tx.usage().connected, "a closed handle is not a lost end");
+    let open = word_of(&world, REMOTE, remote.epoch(), Part::Rx(DOWN), rx::OPEN);
+    assert_eq!(open.load(Ordering::Relaxed), 1);
     drop(remote);
+    assert_eq!(open.load(Ordering::Relaxed), 0, "nobody takes it for open");
     assert_eq!((master.attached(1), master.attached(0)), (0, 1));
     assert_eq!(tx.wait(Deadline::Poll), Err(Error::PeerGone));
     assert!(!tx.usage().connected);
