@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use musubi_mcapi::engine::frame::class_of;
 use musubi_mcapi::{Deadline, DeadlineExt, Endpoint, Node, NodeId, Options, Topology};
+use musubi_transport::links::Links as _;
 use musubi_transport::runtime;
 use musubi_transport::topology::{ClassRule, Place};
 use musubi_transport::{FilterRule, Regulation};
@@ -153,6 +154,9 @@ fn is_filtered(way: Way) {
     });
     assert!(begin.elapsed() < Duration::from_secs(50), "{way:?}: {:?}", begin.elapsed());
     let counts = running.wake_counts(class_of(LOW as u8)).unwrap();
+    let said = running.with(|_, links| links.wakes()).unwrap().unwrap();
+    assert_eq!((said.frames, said.raised, said.deferred), (counts.frames, counts.raised, counts.deferred), "to tools");
+    assert_eq!(said.woken, running.times_woken().unwrap());
     assert!(counts.deferred >= 1 && counts.suppressed() >= 1, "{counts:?}");
 }
 

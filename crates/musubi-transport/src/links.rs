@@ -9,7 +9,7 @@ use core::ops::Deref;
 
 use crate::NodeId;
 use crate::frame::Header;
-use crate::status::{AcceptorStatus, LinkStatus, LoggedEvent};
+use crate::status::{AcceptorStatus, LinkStatus, LoggedEvent, WakeStatus};
 
 /// Ways to the other nodes.
 pub trait Links {
@@ -43,6 +43,11 @@ pub trait Links {
 
     /// What became of connections, for tools; `None` if nothing is known of that.
     fn acceptor(&self) -> Option<AcceptorStatus> {
+        None
+    }
+
+    /// How often the node's threads were woken, for tools; `None` where nobody counts.
+    fn wakes(&self) -> Option<WakeStatus> {
         None
     }
 

@@ -91,6 +91,15 @@ impl Notifier {
         }
     }
 
+    /// What became of the frames of all classes that have a rule.
+    pub fn totals(&self) -> WakeCounts {
+        self.classes.iter().fold(WakeCounts::default(), |sum, Filtered { counts, .. }| WakeCounts {
+            frames: sum.frames + counts.frames,
+            raised: sum.raised + counts.raised,
+            deferred: sum.deferred + counts.deferred,
+        })
+    }
+
     /// What became of the frames of a class; zeros if it has no rule.
     pub fn counts(&self, class: Priority) -> WakeCounts {
         let filtered = self.classes.iter().find(|filtered| filtered.class == class);
@@ -184,6 +193,10 @@ mod tests {
                     prop_assert!(waiting.drain(..).all(|(came_ns, number)| now_ns - came_ns <= latest(number)));
                 }
             }
+            let each = [2, 4].map(|number| notifier.counts(class(number)));
+            let sum = |of: fn(&WakeCounts) -> u64| each.iter().map(of).sum::<u64>();
+            let totals = WakeCounts { frames: sum(|c| c.frames), raised: sum(|c| c.raised), deferred: sum(|c| c.deferred) };
+            prop_assert_eq!(notifier.totals(), totals);
             for (rule, wakes) in rules.iter().zip(&wakes) {
                 prop_assert!(wakes.windows(2).all(|pair| pair[1] - pair[0] >= rule.filter.interval_ns_min));
             }

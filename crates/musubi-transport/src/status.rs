@@ -106,6 +106,19 @@ pub struct AcceptorStatus {
     pub memory_strangers: u64,
 }
 
+/// How often a node's threads were woken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WakeStatus {
+    /// Times that threads of the program which slept in a call were woken to look again, by whomever.
+    pub woken: u64,
+    /// Of the classes with a filter, here and below: frames that came.
+    pub frames: u64,
+    /// Of those, how many woke at once.
+    pub raised: u64,
+    /// Wake-ups that came later, when a rule's time was over.
+    pub deferred: u64,
+}
+
 /// Something that happened to connections, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedEvent {

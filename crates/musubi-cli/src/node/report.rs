@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use musubi_mcapi::engine::endpoint_status as status;
 use musubi_mcapi::engine::inspect::{ChannelPicture, PeerPicture};
 use musubi_transport::NodeId;
+use musubi_transport::status::WakeStatus;
 use musubi_transport::topology::Topology;
 use serde::Serialize;
 
@@ -46,7 +47,20 @@ pub struct Node {
     pub linked: Option<usize>,
     pub refused: Option<u64>,
     pub messages_dropped: Option<u64>,
+    /// Times that threads of its program which slept in a call were woken; this and the next `None` of an older version.
+    pub woken: Option<u64>,
+    pub filtered: Option<Filtered>,
     pub rates: Option<Rates>,
+}
+
+/// The frames of a node's classes that have a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Filtered {
+    pub frames: u64,
+    /// Of those, how many woke at once.
+    pub raised: u64,
+    /// Wake-ups that came later.
+    pub deferred: u64,
 }
 
 /// What went through a node, each second.
@@ -121,8 +135,16 @@ impl Node {
             linked: picture.map(linked),
             refused: picture.map(|picture| picture.node.refused),
             messages_dropped: picture.map(|picture| picture.node.messages_dropped),
+            woken: picture.and_then(|picture| Some(picture.wakes?.woken)),
+            filtered: picture.and_then(|picture| picture.wakes.map(Filtered::of)),
             rates: picture.zip(earlier).map(|(picture, earlier)| Rates::of(earlier, picture)),
         }
+    }
+}
+
+impl Filtered {
+    fn of(WakeStatus { frames, raised, deferred, .. }: WakeStatus) -> Filtered {
+        Filtered { frames, raised, deferred }
     }
 }
 
@@ -234,7 +256,13 @@ mod tests {
             message_bytes_sent: Some(items * 3),
             message_bytes_received: Some(items * 5),
         };
-        let picture = Picture { at_ns, peers: vec![peer], channels: vec![channel], ..Picture::new(node) };
+        let picture = Picture {
+            at_ns,
+            peers: vec![peer],
+            channels: vec![channel],
+            wakes: Some(WakeStatus { woken: 7, frames: 100, raised: 4, deferred: 2 }),
+            ..Picture::new(node)
+        };
         let found = Found { way: Way::Shm, rtt_ns: 5_000, picture: Some(picture) };
         BTreeMap::from([(id, Some(found)), (NodeId::new(0, 2).unwrap(), None)])
     }
@@ -251,6 +279,8 @@ mod tests {
         assert_eq!(report.channels[0].items_per_s, Some(100.0));
         assert_eq!((report.channels[0].state, report.channels[0].direction), ("open", "receives"));
         assert_eq!((report.nodes[0].depth, report.nodes[1].running), (Some(2), false));
+        let filtered = Filtered { frames: 100, raised: 4, deferred: 2 };
+        assert_eq!((report.nodes[0].woken, report.nodes[0].filtered), (Some(7), Some(filtered)));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use musubi_linux::clock::now_ns;
 use musubi_mcapi::engine::Outcome;
 use musubi_mcapi::engine::inspect::{ChannelPicture, EndpointPicture, NodePicture, Part, PeerPicture};
 use musubi_mcapi::{Error, NodeId};
-use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent};
+use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent, WakeStatus};
 use musubi_transport::topology::Topology;
 
 use super::tool::{Question, Tool, Way};
@@ -35,6 +35,7 @@ pub struct Picture {
     pub channels: Vec<ChannelPicture>,
     pub links: Vec<LinkStatus>,
     pub door: Option<AcceptorStatus>,
+    pub wakes: Option<WakeStatus>,
     pub log: Vec<LoggedEvent>,
 }
 
@@ -146,6 +147,7 @@ impl Surveyor {
             picture.links.extend(part.links);
             picture.log.extend(part.log);
             picture.door = picture.door.or(part.door);
+            picture.wakes = picture.wakes.or(part.wakes);
             // A part that does not go on would be asked for again and again.
             next = part.next.filter(|next| *next > number);
         }
@@ -179,6 +181,7 @@ impl Picture {
             channels: Vec::new(),
             links: Vec::new(),
             door: None,
+            wakes: None,
             log: Vec::new(),
         }
     }

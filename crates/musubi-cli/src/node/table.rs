@@ -4,7 +4,7 @@ use anstyle::Style;
 use indicatif::{HumanBytes, HumanCount};
 use musubi_config::table::{Column, Table, wrapped};
 
-use super::report::{Channel, Node, Report};
+use super::report::{Channel, Filtered, Node, Report};
 use crate::table::{NONE, or_none};
 
 const TITLE: Style = Style::new().bold();
@@ -21,6 +21,8 @@ const NODES: &[Column] = &[
     Column::number("channels", 4),
     Column::number("unread", 2),
     Column::number("linked with", 3),
+    Column::number("woken", 5),
+    Column::number("filtered", 6),
 ];
 const BUSY: &[Column] = &[
     Column::words("node", 0),
@@ -82,6 +84,8 @@ pub fn list(report: &Report, with_links: bool, width: Option<usize>) -> String {
             or_none(node.channels.map(|count| count.to_string())),
             or_none(node.depth.map(|depth| depth.to_string())),
             or_none(node.linked.map(|count| count.to_string())),
+            or_none(node.woken.map(|count| HumanCount(count).to_string())),
+            or_none(node.filtered.filter(|filtered| filtered.frames > 0).map(filtered)),
         ]);
     }
     let links = if with_links { links(report, width) } else { String::new() };
@@ -216,6 +220,11 @@ fn state(node: &Node) -> String {
     .to_owned()
 }
 
+/// Wake-ups of how many frames.
+fn filtered(filtered: Filtered) -> String {
+    format!("{} of {}", HumanCount(filtered.raised + filtered.deferred), HumanCount(filtered.frames))
+}
+
 fn data(bytes_per_s: f64) -> String {
     format!("{}/s", HumanBytes(bytes_per_s.round() as u64))
 }
@@ -233,15 +242,18 @@ mod tests {
     use super::super::report::Rates;
     use super::*;
 
-    fn busy() -> Report {
-        let rates = Rates {
+    fn rates() -> Rates {
+        Rates {
             messages_sent: 1_234_567.0,
             messages_received: 1_234_567.0,
             channel_items: 1_234_567.0,
             channel_bytes: 123_456_789.0,
             bytes_sent: 123_456_789.0,
             bytes_received: 123_456_789.0,
-        };
+        }
+    }
+
+    fn busy() -> Report {
         let node = Node {
             node: "31:1016".into(),
             name: "controller".into(),
@@ -256,7 +268,9 @@ mod tests {
             linked: Some(100),
             refused: Some(0),
             messages_dropped: Some(0),
-            rates: Some(rates),
+            woken: Some(7_654_321),
+            filtered: Some(Filtered { frames: 123_456, raised: 4000, deferred: 321 }),
+            rates: Some(rates()),
         };
         let channel = Channel {
             node: "31:1016".into(),
@@ -310,5 +324,14 @@ mod tests {
         crate::screen::assert_fits(|width| top(&busy(), width));
         let narrow = top(&busy(), Some(80));
         assert!(["data out", "data in", "messages out"].iter().all(|word| narrow.contains(word)), "{narrow}");
+    }
+
+    #[test]
+    fn how_often_a_node_was_woken_is_shown() {
+        let table = list(&busy(), false, None);
+        assert!(
+            ["woken", "7,654,321", "filtered", "4,321 of 123,456"].iter().all(|word| table.contains(word)),
+            "{table}"
+        );
     }
 }

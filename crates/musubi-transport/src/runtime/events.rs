@@ -108,6 +108,7 @@ fn sleep_prepared<P: Protocol<Block = Block>>(state: &mut State<P>) -> Option<u6
     state.driver = Driver::Loop;
     state.asleep = true;
     state.sleeps += 1;
+    state.links.wakes.woken += 1;
     state.sleep_until_ns = until_ns;
     Some(until_ns)
 }

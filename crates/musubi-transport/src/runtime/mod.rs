@@ -253,8 +253,7 @@ impl<P: Protocol<Block = Block>> Node<P> {
     /// # Errors
     /// [`LinkError::Ended`].
     pub fn times_woken(&self) -> Result<u64, LinkError> {
-        let state = self.shared.lock()?;
-        Ok(state.tellings + state.sleeps)
+        Ok(self.shared.lock()?.links.wakes.woken)
     }
 
     /// Ends the node: peers are told, everybody who waits gets [`LinkError::Ended`], the name is free again.

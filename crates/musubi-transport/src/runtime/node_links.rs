@@ -16,9 +16,10 @@ use musubi_linux::descriptor::Descriptor;
 use crate::carrier::{Carrier, Describe, Drive, Frames};
 use crate::frame::{Header, Kinds};
 use crate::links::{Links, NoBlock, Payload, Report, Sent, SharedBytes};
+use crate::notifier::WakeCounts;
 use crate::protocol::Protocol;
 use crate::shm::ShmCarrier;
-use crate::status::{AcceptorStatus, LinkStatus, LoggedEvent};
+use crate::status::{AcceptorStatus, LinkStatus, LoggedEvent, WakeStatus};
 use crate::tcp::TcpCarrier;
 use crate::topology::{Topology, Way};
 use crate::{LinkError, NodeId, notices};
@@ -108,6 +109,8 @@ pub struct NodeLinks {
     sent_unseen_bytes: usize,
     /// First looks of waits into the network, one after the other, that found nothing.
     looks_in_vain: u32,
+    /// How often the node's threads were woken: its runtime counts, its links say so to tools.
+    pub(super) wakes: WakeStatus,
 }
 
 impl std::fmt::Debug for NodeLinks {
@@ -166,6 +169,7 @@ impl NodeLinks {
             network_read: false,
             sent_unseen_bytes: 0,
             looks_in_vain: 0,
+            wakes: WakeStatus::default(),
         }
     }
 
@@ -173,6 +177,13 @@ impl NodeLinks {
     pub fn now_ns(&mut self) -> u64 {
         self.now_ns = now_ns();
         self.now_ns
+    }
+
+    /// Takes note of what the notifier counts.
+    #[cold]
+    pub(super) fn count_wakes(&mut self, totals: WakeCounts) {
+        let WakeCounts { frames, raised, deferred } = totals;
+        self.wakes = WakeStatus { frames, raised, deferred, ..self.wakes };
     }
 
     /// The time when the clock was last read.
@@ -470,6 +481,10 @@ impl Links for NodeLinks {
         }
         self.others.iter().for_each(|carrier| carrier.describe_acceptor(&mut acceptor));
         Some(acceptor)
+    }
+
+    fn wakes(&self) -> Option<WakeStatus> {
+        Some(self.wakes)
     }
 
     fn log(&self) -> Vec<LoggedEvent> {

@@ -76,8 +76,6 @@ pub(super) struct State<P: Protocol<Block = Block>> {
     told: u64,
     /// Puts wake-ups off; `None` where each frame wakes.
     notifier: Option<Box<Notifier>>,
-    /// Times that threads which slept were told to look again.
-    pub tellings: u64,
     finished: bool,
 }
 
@@ -134,7 +132,6 @@ impl<P: Protocol<Block = Block>> Shared<P> {
             wakers: Wakers::new(),
             told: 0,
             notifier: Notifier::of(wiring.topology.rules_of(wiring.me)).map(Box::new),
-            tellings: 0,
             finished: false,
         };
         Ok(Shared {
@@ -316,7 +313,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     /// Something has changed: everybody who waits looks again.
     #[cold]
     fn tell(&self, state: &mut State<P>) -> Vec<Waker> {
-        state.tellings += u64::from(state.followers != 0);
+        state.links.wakes.woken += u64::from(state.followers != 0);
         if let Some(notifier) = &mut state.notifier {
             notifier.woken(state.links.last_ns());
         }
@@ -411,10 +408,12 @@ impl<P: Protocol<Block = Block>> State<P> {
         let class = intake::one(&mut self.engine, &mut self.links)?;
         if self.engine.changes() != before
             && let Some(notifier) = &mut self.notifier
-            && !notifier.came(self.links.last_ns(), class)
-            && !had_news
         {
-            self.told = self.engine.changes();
+            let raise = notifier.came(self.links.last_ns(), class);
+            self.links.count_wakes(notifier.totals());
+            if !raise && !had_news {
+                self.told = self.engine.changes();
+            }
         }
         Some(class)
     }
@@ -433,6 +432,7 @@ impl<P: Protocol<Block = Block>> State<P> {
         if let Some(notifier) = &mut self.notifier
             && notifier.due(self.links.last_ns())
         {
+            self.links.count_wakes(notifier.totals());
             self.told = self.engine.changes().wrapping_sub(1);
         }
     }

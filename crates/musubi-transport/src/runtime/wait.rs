@@ -240,6 +240,7 @@ fn sleep_prepared<'n, P: Protocol<Block = Block>>(
     }
     let wakers = shared.settle(&mut state);
     state.sleeps += 1;
+    state.links.wakes.woken += 1;
     state.asleep = true;
     state.sleep_until_ns = until_ns;
     drop(state);

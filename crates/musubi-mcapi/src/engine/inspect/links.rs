@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use super::fields::record;
-use super::{DOOR, ENTRY, LINK};
-use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent};
+use super::{DOOR, ENTRY, LINK, WAKES};
+use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent, WakeStatus};
 
 record!(
     LinkStatus,
@@ -60,3 +60,4 @@ record!(
     memory_strangers
 );
 record!(LoggedEvent, ENTRY, age_ns, times, text);
+record!(WakeStatus, WAKES, woken, frames, raised, deferred);

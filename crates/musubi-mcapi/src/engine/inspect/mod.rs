@@ -8,7 +8,7 @@
 //! next, 0 for none), and goes on with records: kind (u8), 0 (u8), length of the rest (u16), fields in the order of the
 //! structures below, enumerations and flags as u32. Record kinds: 1 [`NodePicture`], 2 [`PeerPicture`], 3 [`EndpointPicture`],
 //! 4 [`ChannelPicture`], 5 [`LinkStatus`] (after its peer), 6 [`AcceptorStatus`] (in the first part), 7 [`LoggedEvent`] (in a part
-//! of their own, the last). Every part has one record of the node. Parts are made one by one: what changes between two
+//! of their own, the last), 8 [`WakeStatus`] (in the first part). Every part has one record of the node. Parts are made one by one: what changes between two
 //! questions may be missing or twice. Rates are differences of counts, for the asker to take.
 
 use alloc::vec::Vec;
@@ -22,7 +22,7 @@ use super::table::Endpoint;
 use crate::{EndpointId, NodeId};
 use fields::{Reader, Written as _, record};
 use musubi_transport::links::{Block, Links};
-use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent};
+use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent, WakeStatus};
 
 /// Version of the picture.
 pub const VERSION: u16 = 1;
@@ -142,6 +142,8 @@ pub struct Part {
     pub links: Vec<LinkStatus>,
     /// What became of the connections that others began, and it.
     pub door: Option<AcceptorStatus>,
+    /// How often its threads were woken; `None` of a node that does not say it.
+    pub wakes: Option<WakeStatus>,
     /// What happened to its connections, oldest first.
     pub log: Vec<LoggedEvent>,
     /// The part to ask for next.
@@ -156,7 +158,7 @@ impl Part {
             return None;
         }
         let next = Some(reader.u32()?).filter(|next| *next != 0);
-        let (mut node, mut door) = (None, None);
+        let (mut node, mut door, mut wakes) = (None, None, None);
         let (mut peers, mut endpoints, mut channels) = (Vec::new(), Vec::new(), Vec::new());
         let (mut links, mut log) = (Vec::new(), Vec::new());
         while !reader.bytes.is_empty() {
@@ -168,11 +170,12 @@ impl Part {
                 CHANNEL => channels.push(ChannelPicture::read(&mut fields)?),
                 LINK => links.push(LinkStatus::read(&mut fields)?),
                 DOOR => door = Some(AcceptorStatus::read(&mut fields)?),
+                WAKES => wakes = Some(WakeStatus::read(&mut fields)?),
                 ENTRY => log.push(LoggedEvent::read(&mut fields)?),
                 _ => {}
             }
         }
-        Some(Part { node: node?, peers, endpoints, channels, links, door, log, next })
+        Some(Part { node: node?, peers, endpoints, channels, links, door, wakes, log, next })
     }
 }
 
@@ -183,6 +186,7 @@ const CHANNEL: u8 = 4;
 const LINK: u8 = 5;
 const DOOR: u8 = 6;
 const ENTRY: u8 = 7;
+const WAKES: u8 = 8;
 
 impl<B: Block> Engine<B> {
     /// A part of this node's picture, encoded.
@@ -195,6 +199,11 @@ impl<B: Block> Engine<B> {
             && let Some(door) = links.acceptor()
         {
             door.write(&mut bytes);
+        }
+        if part == 0
+            && let Some(wakes) = links.wakes()
+        {
+            wakes.write(&mut bytes);
         }
         let next = match part {
             LOG.. => {

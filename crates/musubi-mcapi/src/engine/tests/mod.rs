@@ -21,7 +21,7 @@ use crate::engine::frame::{Header, KINDS, Kind};
 use crate::{EndpointId, Error, NodeId};
 use musubi_transport::Priority;
 use musubi_transport::links::{Block, Links, Loss, Payload, Report, Sent, Short};
-use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent};
+use musubi_transport::status::{AcceptorStatus, LinkStatus, LoggedEvent, WakeStatus};
 
 /// A block that counts how many of its kind there are.
 #[derive(Debug)]
@@ -121,6 +121,10 @@ impl Links for Outs {
             memory_strangers: u64::MAX,
             ..AcceptorStatus::default()
         })
+    }
+
+    fn wakes(&self) -> Option<WakeStatus> {
+        Some(WakeStatus { woken: self.sent, frames: 5, raised: u64::MAX, deferred: 3 })
     }
 
     fn log(&self) -> Vec<LoggedEvent> {

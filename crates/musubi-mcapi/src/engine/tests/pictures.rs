@@ -46,6 +46,8 @@ fn it_shows_links_refusals_and_the_log() {
     assert_eq!(picture.links[1], link_picture(node(2), picture.links[1].frames_sent));
     let door = picture.door.unwrap();
     assert_eq!((door.identity, door.memory_strangers, door.expired), (3, u64::MAX, 0));
+    let wakes = picture.wakes.unwrap();
+    assert_eq!((wakes.woken, wakes.frames, wakes.raised, wakes.deferred), (door.accepted, 5, u64::MAX, 3));
     let rest = ask(&mut world, 1, picture.next.unwrap());
     assert_eq!((rest.log, rest.next), (world.outs[1].log.clone(), None));
     world.outs[1].log = vec![LoggedEvent { text: "\x1b[2Jgone\n".into(), ..entry(0) }];
