@@ -201,11 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_ends_before_it_begins_is_refused() {
+    fn a_time_that_ends_as_it_begins_or_before_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
-        let validity = Validity { from: now, until: now - Duration::from_secs(1) };
-        assert!(matches!(Authority::create(directory.path(), "plant", validity, false), Err(Error::Validity)));
-        assert!(!directory.path().join(AUTHORITY_KEY).exists());
+        for none in [Duration::from_secs(1), Duration::ZERO] {
+            let validity = Validity { from: now, until: now - none };
+            assert!(matches!(Authority::create(directory.path(), "plant", validity, false), Err(Error::Validity)));
+            assert!(!directory.path().join(AUTHORITY_KEY).exists());
+        }
     }
 }

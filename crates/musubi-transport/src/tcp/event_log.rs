@@ -199,4 +199,34 @@ mod tests {
         assert_eq!(kept.len(), ENTRIES_MAX);
         assert!(kept.iter().all(|entry| entry.text.len() <= ENTRY_BYTES_MAX));
     }
+
+    /// Every count another number, so that none can stand for another.
+    #[test]
+    fn tools_are_told_each_count_as_what_it_is() {
+        const FAULTS: [Fault; 5] =
+            [Fault::OtherAuthority, Fault::Expired, Fault::NoCertificate, Fault::Disbelieved, Fault::Other];
+        let mut counters = Counters { accepted: 101, admitted: 102, dialed: 103, ..Counters::default() };
+        (counters.dials_failed, counters.hung_up, counters.throttled) = (104, 105, 106);
+        for reason in Reason::ALL {
+            (0..reason as usize).for_each(|_| counters.refused.count(reason));
+        }
+        for (times, fault) in FAULTS.into_iter().enumerate() {
+            (0..21 + times).for_each(|_| counters.count_tls(fault));
+        }
+        // What is not the counters' stays.
+        let mut told = AcceptorStatus { memory_refused: 201, memory_strangers: 202, ..AcceptorStatus::default() };
+        counters.describe(&mut told);
+        let own = [told.accepted, told.admitted, told.dialed, told.dials_failed, told.hung_up, told.throttled];
+        assert_eq!(own, [101, 102, 103, 104, 105, 106]);
+        let refused = [
+            [told.garbage, told.version, told.system, told.plan],
+            [told.recipient, told.unknown_node, told.identity, told.busy],
+            [told.crossed, told.stale, told.session_unknown, told.leaving],
+        ];
+        assert_eq!(refused, [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]);
+        assert_eq!(told.time_out, 13);
+        let tls = [told.other_authority, told.expired, told.no_certificate, told.disbelieved, told.other_tls];
+        assert_eq!(tls, [21, 22, 23, 24, 25]);
+        assert_eq!((counters.tls_failed, told.memory_refused, told.memory_strangers), (115, 201, 202));
+    }
 }

@@ -1,5 +1,7 @@
 //! Two sessions over connections that cut anywhere, deliver in pieces, and overtake each other.
 
+mod answers;
+mod exact;
 mod landing;
 mod regulation;
 mod times;
