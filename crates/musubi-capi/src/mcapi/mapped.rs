@@ -31,9 +31,11 @@ use super::packets_in_hand::Left;
 use super::status::Status;
 
 /// The running node.
-pub(crate) type Node = mapped::Node<Engine<Block>, Carrier>;
+pub(crate) type Node = mapped::Node<NodeEngine, Carrier>;
 /// Its links.
 pub(crate) type NodeLinks = MappedLinks<Carrier>;
+/// The engine of a node.
+pub(crate) type NodeEngine = Engine<Block>;
 /// A map whose keys are addresses.
 pub(crate) type Addresses<V> = BTreeMap<usize, V>;
 

@@ -13,24 +13,10 @@ use musubi_transport::running::Ways as _;
 use super::endpoints::{fails_on_limit, named};
 use super::exports::export;
 use super::node::{Block, NodeEngine, NodeLinks, ThreadNode, bound};
-use super::requests::{Goes, Result as Became};
+use super::requests::{Goes, Result as Became, take_message};
 use super::status::Status;
 use super::waiting::{Begun, begin};
 use crate::ffi::{bytes, given};
-
-/// Copies a message into a program's buffer.
-///
-/// # Safety
-/// `buffer` is room for `size` bytes, or NULL if that is 0.
-pub(crate) unsafe fn take(payload: &Payload<Block>, buffer: *mut u8, size: usize) -> Became {
-    let copied = payload.len().min(size);
-    if copied > 0 {
-        // SAFETY: the caller's promise; not NULL, as the size is not 0.
-        payload.copy_to(unsafe { core::slice::from_raw_parts_mut(buffer, copied) });
-    }
-    let status = if payload.len() > size { Status::MessageTruncated } else { Status::Success };
-    Became { status, size: Some(copied) }
-}
 
 /// Refuses a buffer to receive into that is NULL and not empty.
 fn room(buffer: *mut c_void, size: usize) -> Result<(), Status> {
@@ -145,7 +131,7 @@ export! {
             given(received_size)?;
             let payload = receive(bound, named(receive_endpoint)?)?;
             // SAFETY: the caller's promise.
-            let taken = unsafe { take(&payload, buffer.cast(), buffer_size) };
+            let taken = unsafe { take_message(&payload, buffer.cast(), buffer_size) };
             // SAFETY: the caller's promise, and it is not NULL.
             unsafe { received_size.write(taken.size.unwrap_or(0)) };
             if taken.status == Status::Success { Ok(()) } else { Err(taken.status) }

@@ -7,19 +7,15 @@
 //! their own, which are held for a step at a time. Lock order: the node's own, then these.
 
 use musubi_mcapi::Error;
-use musubi_mcapi::engine::Engine;
 use musubi_transport::running::Running;
 use musubi_transport::{LinkError, NodeId};
 
 use super::packets_in_hand::PacketsInHand;
-pub(crate) use super::port::{Block, Node, NodeLinks, bound};
+pub(crate) use super::port::{Block, Node, NodeEngine, NodeLinks, bound};
 use super::port::{Guard, Life, Lock, deadline};
 use super::requests::Requests;
 use super::sent_buffers::SentBuffers;
 use super::status::Status;
-
-/// The engine of a node.
-pub(crate) type NodeEngine = Engine<Block>;
 
 /// A node of this program, and what the C interface keeps for it.
 #[derive(Debug)]

@@ -11,16 +11,29 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use musubi_mcapi::engine::Engine;
 pub(crate) use musubi_mcapi::process::Running as Node;
 use musubi_transport::notices;
 pub(crate) use musubi_transport::runtime::{Block, NodeLinks};
 use musubi_transport::runtime::{Deadline, DeadlineExt};
 
 pub(crate) use super::cancellation::uncancelled;
-pub(crate) use super::threads::{Life, bound, finalize, initialize};
+pub(crate) use super::threads::{Life, bound, finalize};
 
+use super::at_exit::deliver_at_exit;
 use super::packets_in_hand::Left;
 use super::status::Status;
+use super::threads;
+
+/// The engine of a node.
+pub(crate) type NodeEngine = Engine<Block>;
+
+/// Starts a node and makes it the calling thread's; gives what `told` makes of it. What it sends arrives also if the program
+/// exits at once.
+pub(crate) fn initialize<R>(domain: u32, node: u32, told: impl FnOnce(&Node) -> R) -> Result<R, Status> {
+    deliver_at_exit();
+    threads::initialize(domain, node, told)
+}
 
 /// `mcapi_timeout_t`, milliseconds, as a deadline.
 pub(crate) fn deadline(_: &Node, timeout_ms: u32) -> Deadline {

@@ -16,9 +16,10 @@ use alloc::vec::Vec;
 use core::ffi::c_void;
 
 use musubi_mcapi::engine::{ChannelHandle, Outcome, RequestId};
+use musubi_transport::links::Payload;
 
-use super::node::{Block, NodeEngine};
 use super::packets_in_hand::PacketsInHand;
+use super::port::{Block, NodeEngine};
 use super::status::Status;
 
 /// Requests that can be pending at a time: `MCA_MAX_REQUESTS`.
@@ -273,6 +274,20 @@ impl Requests {
     }
 }
 
+/// Copies a message into a program's buffer.
+///
+/// # Safety
+/// `buffer` is room for `size` bytes, or NULL if that is 0.
+pub(crate) unsafe fn take_message(payload: &Payload<Block>, buffer: *mut u8, size: usize) -> Result {
+    let copied = payload.len().min(size);
+    if copied > 0 {
+        // SAFETY: the caller's promise; not NULL, as the size is not 0.
+        payload.copy_to(unsafe { core::slice::from_raw_parts_mut(buffer, copied) });
+    }
+    let status = if payload.len() > size { Status::MessageTruncated } else { Status::Success };
+    Result { status, size: Some(copied) }
+}
+
 /// Puts an outcome where it goes.
 ///
 /// # Safety
@@ -286,7 +301,7 @@ unsafe fn deliver(
         (Err(status), _) => Result::failed(status),
         (Ok(Outcome::Message(message)), Goes::Message { buffer, size }) => {
             // SAFETY: the caller's promise.
-            unsafe { super::messages::take(&message.payload, *buffer, *size) }
+            unsafe { take_message(&message.payload, *buffer, *size) }
         }
         (Ok(Outcome::Packet(payload)), Goes::Packet { place, handle }) => {
             let size = payload.len();

@@ -19,7 +19,6 @@ use musubi_mcapi::process::Running as Node;
 use musubi_transport::notices;
 use musubi_transport::runtime::Options;
 
-use super::at_exit::deliver_at_exit;
 use super::node::ThreadNode;
 use super::status::Status;
 use crate::mdcom::failure::{Failure, note};
@@ -169,7 +168,6 @@ pub(crate) fn initialize<R>(domain: u32, node: u32, told: impl FnOnce(&Node) -> 
             return Err(Status::NodeInitialized);
         }
         notice_forks();
-        deliver_at_exit();
         leave_to_parent();
         let bound = Arc::new(start(id)?);
         let result = told(&bound.node);
