@@ -7,7 +7,7 @@
 use core::cell::Cell;
 use core::ffi::{CStr, c_char};
 
-use super::{TASKS_MAX, session};
+use super::{TASKS_MAX, installed};
 use crate::ffi::Null;
 use crate::mdcom::contract::abi::Refused;
 use crate::mdcom::contract::status::{Status, status_of_core, text_of};
@@ -69,7 +69,7 @@ static NOTES: Notes = Notes { last: [const { Cell::new((0, c"")) }; TASKS_MAX], 
 /// Notes a failure for [`last_error`] and gives its code.
 pub(crate) fn note(failure: Failure) -> Status {
     let text = failure.text.unwrap_or_else(|| text_of(failure.status as i32));
-    session::inside(|_, task| {
+    installed::inside(|_, task| {
         let known = NOTES.last.iter().find(|note| note.get().0 == task);
         let note = known.unwrap_or_else(|| {
             let next = NOTES.next.get();
@@ -84,7 +84,7 @@ pub(crate) fn note(failure: Failure) -> Status {
 /// The text of this task's last failure.
 pub(crate) fn last_error() -> *const c_char {
     let mut text = c"";
-    session::inside(|_, task| {
+    installed::inside(|_, task| {
         if let Some(note) = NOTES.last.iter().find(|note| note.get().0 == task) {
             text = note.get().1;
         }

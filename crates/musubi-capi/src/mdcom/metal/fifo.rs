@@ -16,7 +16,7 @@ use musubi_core::plan::FilterRule;
 
 use super::entered::Entered;
 use super::failure::Failure;
-use super::{CHANNELS_MAX, HELD_MAX, Inside, session};
+use super::{CHANNELS_MAX, HELD_MAX, Inside, installed, session};
 use crate::mdcom::contract::abi::Usage;
 use crate::mdcom::contract::handles::{self, Handles, Held, Memory, Place};
 use crate::mdcom::contract::status::Status;
@@ -286,7 +286,7 @@ impl Channel<'_> {
 
 /// Makes tasks that rest look again.
 fn wake() {
-    if let Some(system) = session::system() {
+    if let Some(system) = installed::system() {
         system.wake();
     }
 }

@@ -14,12 +14,13 @@ mod ends;
 mod entered;
 pub(crate) mod failure;
 pub(crate) mod fifo;
+mod installed;
 pub(crate) mod session;
 pub(crate) mod smem;
 mod system;
 
 pub use ends::{Addressed, Ends};
-pub use session::install;
+pub use installed::install;
 pub use system::{Inside, Node, System};
 
 use failure::Failure;

@@ -5,14 +5,14 @@
 //! How it works: everything here is inside the system's monitor, so it is plain cells. Calls that rest are counted;
 //! ending lets no new call begin, waits until none rests, then closes the ends.
 
-use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::cell::Cell;
 
 use musubi_core::channel::Deadline;
 use musubi_core::plan::{Plan, Role};
 
 use super::entered::Entered;
 use super::failure::Failure;
+use super::installed::{inside, system};
 use super::{Inside, Node, SLICE_NS, System};
 use crate::mdcom::contract::abi::{FOREVER, Wanted};
 use crate::mdcom::contract::status::Status;
@@ -44,46 +44,6 @@ unsafe impl Sync for Session {}
 
 static SESSION: Session =
     Session { phase: Cell::new(Phase::Never), node: Cell::new(None), give_up: Cell::new(false), resting: Cell::new(0) };
-
-/// Where the system is kept.
-struct Installed(UnsafeCell<Option<&'static dyn System>>);
-
-// SAFETY: written once, before `IS_INSTALLED` says so.
-unsafe impl Sync for Installed {}
-
-static INSTALLED: Installed = Installed(UnsafeCell::new(None));
-static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
-/// Somebody installs or has installed.
-static IS_TAKEN: AtomicBool = AtomicBool::new(false);
-
-/// Tells the C interface what it runs on. Called once by the image, before any C task runs.
-pub fn install(system: &'static dyn System) {
-    assert!(!IS_TAKEN.swap(true, Ordering::Relaxed), "a system is installed once");
-    // SAFETY: nobody reads before `IS_INSTALLED` is stored, and whoever comes second does not come here.
-    unsafe { *INSTALLED.0.get() = Some(system) };
-    IS_INSTALLED.store(true, Ordering::Release);
-}
-
-/// The system.
-pub(super) fn system() -> Option<&'static dyn System> {
-    if !IS_INSTALLED.load(Ordering::Acquire) {
-        return None;
-    }
-    // SAFETY: written before `IS_INSTALLED`, and never again.
-    unsafe { *INSTALLED.0.get() }
-}
-
-/// Calls `by` with the calling task, inside the monitor; does nothing without a system. Not from inside.
-pub(super) fn inside<R>(by: impl FnOnce(Inside<'_>, usize) -> R) -> Option<R> {
-    let system = system()?;
-    system.enter();
-    // SAFETY: `System` says that this task is inside now, and `by`, whose proof cannot outlive it, leaves only in calls that
-    // return inside.
-    let proof = unsafe { Inside::new() };
-    let result = by(proof, system.task());
-    system.leave();
-    Some(result)
-}
 
 /// Calls `by` with the node, inside the monitor.
 pub(super) fn with<R>(by: impl FnOnce(Entered<'_>) -> Result<R, Failure>) -> Result<R, Failure> {

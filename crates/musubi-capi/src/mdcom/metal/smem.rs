@@ -11,7 +11,7 @@ use musubi_core::channel::Deadline;
 
 use super::entered::Entered;
 use super::failure::Failure;
-use super::{Addressed, SEGMENTS_MAX, session};
+use super::{Addressed, SEGMENTS_MAX, installed, session};
 use crate::mdcom::contract::handles::Memory;
 use crate::mdcom::contract::status::Status;
 
@@ -42,7 +42,7 @@ fn open(node: Entered<'_>, ch: u32) -> Result<(&'static Desk, &'static dyn Addre
 
 /// The calling task.
 fn me() -> Result<usize, Failure> {
-    Ok(session::system().ok_or(Status::NotInit)?.task())
+    Ok(installed::system().ok_or(Status::NotInit)?.task())
 }
 
 /// Gives every lock back: the attachment ends.
