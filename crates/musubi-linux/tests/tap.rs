@@ -194,7 +194,9 @@ fn a_receiver_that_restarts_hides_nothing_that_is_queued() {
         let receiving = control.open_receiving(UP).unwrap();
         receive(&receiving, || {});
         send(&sending, life * 10 + 1);
-        receive(&receiving, || watching.until_passed(u64::from(life) * 4 + 2));
+        // Before it is taken: of what a receiver took before we knew its memory nothing is certain.
+        watching.until_passed(u64::from(life) * 4 + 2);
+        receive(&receiving, || {});
         send(&sending, life * 10 + 2);
         send(&sending, life * 10 + 3);
         receive(&receiving, || watching.until_passed(u64::from(life) * 4 + 4));
