@@ -1,5 +1,8 @@
 //! Questions about nodes and endpoints anywhere: attributes, ping, pictures.
 //!
+//! What you may rely on: a question has one answer, or fails with the link or the node that it was for; an answer that nobody asked
+//! that node for is counted and changes nothing.
+//!
 //! How it works: a request whose number is the question's tag. What concerns this node itself goes the same way and is
 //! answered before the call returns.
 

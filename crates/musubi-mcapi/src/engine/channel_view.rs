@@ -1,4 +1,6 @@
 //! What the rest of the engine shows of channels: attributes, pictures.
+//!
+//! What you may rely on: looking changes nothing.
 
 use super::attributes::role_status;
 use super::channels::ChannelEnd;

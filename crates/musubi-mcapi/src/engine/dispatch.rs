@@ -1,5 +1,8 @@
 //! What comes in: frames by their kinds, and what becomes of links.
 //!
+//! What you may rely on: a frame of a node with which there is no link changes nothing but a count. Of a peer for which too much is
+//! held back already no question is taken.
+//!
 //! How it works: a frame counts only while there is a link with its sender. A link that ends takes with it, on both
 //! sides, everything between the two nodes: credit, gets, held questions, frames held back. Questions for endpoints are
 //! asked again with the next link; all others fail.

@@ -1,4 +1,9 @@
 //! Endpoints of this node: creation, deletion.
+//!
+//! What you may rely on: an endpoint that is connected is not deleted. Of one that is, every node that had sent to it or got it is
+//! told, and whoever waits at it hears [`Error::EndpointDeleted`].
+//!
+//! How it works: names are given by the table of endpoints; who waited for the port of a new one is answered at once.
 
 use super::table::Endpoint;
 use super::{Engine, Outcome};

@@ -1,4 +1,9 @@
 //! Buffers of frames that are no longer needed, kept for the next ones.
+//!
+//! What you may rely on: it keeps at most [`SMALL_MAX`] small buffers and [`LARGE_BYTES_MAX`] bytes of large ones; a buffer that it
+//! gives has room for what was asked and one byte more.
+//!
+//! How it works: two stacks, so that the buffer that is still in the cache is used first.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,13 @@
 //! How connections of links begin and end: what the acceptor brings, what a connection's end means, when the next one is
 //! tried, and the goodbyes.
+//!
+//! What you may rely on: an end is noted once, with the reason that the peer or the system gave. A node is reported absent only
+//! while the engine wants it and no link of it is known. The goodbyes take [`LEAVE_NS_MAX`] at most.
+//!
+//! How it works: the acceptor's thread finds out who is there; what it brings is taken up here, under the node's lock. A
+//! session decides whether a connection carries it on; this file plans the next try, or reports that there will be none.
+//!
+//! What it does not do: hellos and their rules (`crate::session`), sockets that nobody has spoken on yet ([`worker`]).
 
 use std::net::SocketAddr;
 

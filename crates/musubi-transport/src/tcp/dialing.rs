@@ -1,4 +1,10 @@
 //! Dialing: the addresses of a node one after the other, until one stands or none is left.
+//!
+//! What you may rely on: a node has one attempt at a time. Each ends with a connection whose peer has spoken, with word that the
+//! node cannot be reached, or in silence because it was forgotten. The thread never waits for a resolver.
+//!
+//! How it works: addresses as numbers are tried at once; names are asked for elsewhere ([`names`]) and come back as an order.
+//! Hosts of the description are looked up every [`NAMES_NS`], so that they are known when they call.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -1,5 +1,8 @@
 //! The link with one node: its session, the connection that carries it now, and when the next one is tried.
 //!
+//! What you may rely on: no call waits. One look reads at most [`READS_MAX`] times and about [`LOOK_BYTES`], so that other links
+//! have their turn; pauses between two tries double from [`PAUSE_NS_MIN`] to [`PAUSE_NS_MAX`].
+//!
 //! How it works: what the session has ready is written at once, from the thread that asks, until the kernel takes no
 //! more; then the connection is watched for room. What comes is read into the session's own memory if the middle of a
 //! large piece is next, else through a buffer that all links share.

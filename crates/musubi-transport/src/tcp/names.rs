@@ -1,7 +1,12 @@
 //! Addresses of `host:port`.
 //!
+//! What you may rely on: [`numeric`] never waits. At most [`ASKED_MAX`] single names are asked for at a time, and of each
+//! [`ADDRESSES_MAX`] addresses are given.
+//!
 //! How it works: numbers are read at once. Names are asked of the system's resolver, which may wait for seconds; so a
 //! thread of its own does that where nobody may wait, a few at a time.
+//!
+//! What it does not do: end a question that the system's resolver never answers; its thread and its place are lost then.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;

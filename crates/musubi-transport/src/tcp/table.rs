@@ -1,4 +1,9 @@
 //! The links of a node by their peers, and the tokens of their descriptors.
+//!
+//! What you may rely on: a link is found in one step, and keeps its place for the node's life. Tokens of links, of the acceptor
+//! and of other carriers differ.
+//!
+//! How it works: a list, and beside it the place in that list by the node's index.
 
 use std::ops::{Deref, DerefMut};
 

@@ -1,5 +1,8 @@
 //! Bytes of links that have a connection: who is read when, what is written at once and what is held back.
 //!
+//! What you may rely on: no call waits. A peer that sends faster than the engine takes in fills the kernel's buffers, not our
+//! memory. What is held back goes out with the next release, or once it is enough for a write.
+//!
 //! How it works: a frame that finds nothing before it is written within the call that sends it. Links that were used within
 //! [`HOT_NS`] are looked at by spinning callers.
 

@@ -1,5 +1,8 @@
 //! The acceptor's thread: its loop, and connections of both kinds until it is known who speaks.
 //!
+//! What you may rely on: connections of which nobody knows who they are cost a node bounded memory and descriptors, and each has
+//! its time; at most [`ARRIVALS_MAX`] wait for the node. The loop sleeps where nothing is due.
+//!
 //! How it works: every connection that is not known yet is [`Pending`], under a token of this thread's own epoll instance.
 //! What comes in is in [`super::accepting`], what goes out in [`super::dialing`].
 
