@@ -11,12 +11,11 @@
 use super::clock::Offset;
 use super::latch::Latch;
 use super::memory::Memory;
-use super::receiving::{INCARNATIONS, ReceivingRecord};
-use super::segment::SegmentRecord;
-use super::sending::SendingRecord;
-use super::shared::{Peer, Shared, cold_epoch, is_root_of, next_epoch};
+use super::records::{INCARNATIONS, ReceivingRecord, SegmentRecord, SendingRecord};
+use super::shared::Shared;
+use super::sights::{Sight, Watch};
 use super::storage::{Arena, StorageLine};
-use super::watch::{Sight, Watch};
+use super::surroundings::{Peer, Surroundings, cold_epoch, is_root_of, next_epoch};
 use super::{Host, handshake, stamp};
 use crate::error::Error;
 use crate::fifo::Entry;
@@ -81,9 +80,9 @@ impl<'m, B: Host> Setup<'m, B> {
             self.begin_segments(&root, epoch);
         }
         let shared = self.share(&mut arena, (domain, epoch), root, section).inspect_err(|_| users.end())?;
-        self.publish(&shared.root, epoch);
-        shared.note_peers();
-        shared.ring_all();
+        self.publish(&shared.here.root, epoch);
+        shared.here.note_peers();
+        shared.here.ring_all();
         Ok(shared)
     }
 
@@ -201,7 +200,7 @@ impl<'m, B: Host> Setup<'m, B> {
         let peers = peers.finish();
         let sights = arena.fill(participants, Sight::default).ok_or(Error::Plan)?;
         let mut row = arena.row(1).ok_or(Error::Plan)?;
-        let shared = Shared {
+        let here = Surroundings {
             plan: self.plan,
             host: self.host,
             memory: self.memory,
@@ -215,11 +214,8 @@ impl<'m, B: Host> Setup<'m, B> {
             offset: Offset::new(),
             peers,
             watch: Latch::new(Watch::new(sights, self.host.now_ns())),
-            sending,
-            receiving,
-            segments,
         };
-        row.push(shared).ok_or(Error::Plan)?;
+        row.push(Shared { here, sending, receiving, segments }).ok_or(Error::Plan)?;
         row.finish().first().ok_or(Error::Plan)
     }
 }

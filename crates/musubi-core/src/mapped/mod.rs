@@ -8,28 +8,27 @@
 
 mod attach;
 mod clock;
+mod ends;
 mod handshake;
 mod host;
 mod latch;
 mod memory;
 mod nodes;
 mod participant;
-mod receiving;
-mod segment;
-mod sending;
+mod records;
 mod shared;
+mod sights;
 mod stamp;
 mod storage;
-mod waiting;
+mod surroundings;
+mod users;
 mod wake;
 mod watch;
 
 pub use attach::Setup;
+pub use ends::{ReceivingEnd, Segment, SendingEnd};
 pub use host::{Host, Polling};
 pub use latch::{Guard, Latch};
 pub use memory::Memory;
 pub use participant::{Participant, Pulse};
-pub use receiving::ReceivingEnd;
-pub use segment::Segment;
-pub use sending::SendingEnd;
 pub use storage::{StorageLine, storage_lines};

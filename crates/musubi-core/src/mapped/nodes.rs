@@ -9,7 +9,7 @@
 //! What it does not do: keep the channel's other members from this row. They may write all of an SMEM channel, so a hostile
 //! one can spoil any link there, not only its own; nothing read from it is believed, but it can be lost.
 
-use super::segment;
+use super::ends::segment;
 use super::{Host, Participant};
 use crate::channel::{Attachment as _, Deadline};
 use crate::error::Error;
@@ -29,7 +29,7 @@ impl<'m, B: Host> Participant<'m, B> {
         let shared = self.shared;
         let record = shared.segments.iter().find(|record| record.smem == smem).ok_or(Error::NotOurs)?;
         let nodes = self.plan().participants();
-        let room = shared.plan.smems.get(usize::from(smem)).map_or(0, |channel| channel.bytes);
+        let room = shared.here.plan.smems.get(usize::from(smem)).map_or(0, |channel| channel.bytes);
         if Region::bytes(nodes, shape).is_none_or(|needed| needed > room) {
             return Err(Error::TooLong);
         }
@@ -37,11 +37,11 @@ impl<'m, B: Host> Participant<'m, B> {
         // SAFETY: the channel's memory is `'m`'s, begins at a page and has room, as was checked; the Master zeroed it when
         // it was cold. It is claimed for ever, so no other handle or region of this program writes our row, and nobody
         // makes references into it.
-        unsafe { Region::whole(words.bytes_at(0, bytes), nodes, shared.me, shape) }.ok_or(Error::TooLong)
+        unsafe { Region::whole(words.bytes_at(0, bytes), nodes, shared.here.me, shape) }.ok_or(Error::TooLong)
     }
 
     /// What carries this participant.
     pub fn host(&self) -> &'m B {
-        self.shared.host
+        self.shared.here.host
     }
 }

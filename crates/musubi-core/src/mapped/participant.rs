@@ -4,12 +4,10 @@
 //! its root says so, peers are rung, and the storage can be used again. One that is forgotten instead looks to its peers
 //! like one that stands still.
 
+use super::Host;
 use super::attach::Setup;
-use super::receiving::ReceivingEnd;
-use super::segment::Segment;
-use super::sending::SendingEnd;
+use super::ends::{ReceivingEnd, Segment, SendingEnd, waiting};
 use super::shared::Shared;
-use super::{Host, waiting};
 use crate::channel::{Attachment, Deadline, ReceivingEnd as _, WAIT_MAX};
 use crate::error::Error;
 use crate::plan::Plan;
@@ -33,17 +31,17 @@ impl<'m, B: Host> Participant<'m, B> {
 
     /// Our global number.
     pub fn participant(&self) -> u16 {
-        self.shared.me
+        self.shared.here.me
     }
 
     /// Our incarnation.
     pub fn epoch(&self) -> u32 {
-        self.shared.epoch
+        self.shared.here.epoch
     }
 
     /// The time that all participants have in common, in nanoseconds of the Master's clock as far as it is known.
     pub fn common_ns(&self) -> u64 {
-        Clock::now_ns(self.shared)
+        Clock::now_ns(&self.shared.here)
     }
 
     /// The periodic work: heartbeat, a look at the peers, notifications that are due. Never waits; call it from a tick,
@@ -60,14 +58,14 @@ impl<'m, B: Host> Participant<'m, B> {
 
     /// A handle for ticks and handlers that does not keep us attached.
     pub fn pulse(&self) -> Pulse<'m, B> {
-        self.shared.users.refer();
+        self.shared.here.users.refer();
         Pulse { shared: self.shared }
     }
 
     /// Whether a participant is attached and stands still.
     pub fn is_stalled(&self, participant: u16) -> bool {
-        let epoch = self.shared.epoch_of(participant);
-        epoch != 0 && self.shared.is_stalled(participant, epoch)
+        let epoch = self.shared.here.epoch_of(participant);
+        epoch != 0 && self.shared.here.is_stalled(participant, epoch)
     }
 }
 
@@ -81,7 +79,7 @@ pub struct Pulse<'m, B: Host> {
 impl<B: Host> Pulse<'_, B> {
     /// Whether it is attached still: by its own handles, or by those of ends and segments.
     pub fn is_attached(&self) -> bool {
-        self.shared.users.are_attached()
+        self.shared.here.users.are_attached()
     }
 
     /// [`Participant::beat`], as long as it is attached.
@@ -99,20 +97,20 @@ impl<B: Host> Pulse<'_, B> {
 
 impl<B: Host> Drop for Pulse<'_, B> {
     fn drop(&mut self) {
-        self.shared.users.end();
+        self.shared.here.users.end();
     }
 }
 
 impl<B: Host> Clone for Participant<'_, B> {
     fn clone(&self) -> Self {
-        self.shared.users.join();
+        self.shared.here.users.join();
         Participant { shared: self.shared }
     }
 }
 
 impl<B: Host> Drop for Participant<'_, B> {
     fn drop(&mut self) {
-        if self.shared.users.leave() {
+        if self.shared.here.users.leave() {
             self.shared.end();
         }
     }
@@ -125,29 +123,30 @@ impl<'m, B: Host> Attachment for Participant<'m, B> {
     type Error = Error;
 
     fn plan(&self) -> &Plan<'_> {
-        self.shared.plan
+        self.shared.here.plan
     }
 
     fn domain(&self) -> u16 {
-        self.shared.domain
+        self.shared.here.domain
     }
 
     fn now_ns(&self) -> u64 {
-        self.shared.host.now_ns()
+        self.shared.here.host.now_ns()
     }
 
     fn sleep_until(&self, at_ns: u64) {
-        while self.shared.host.now_ns() < at_ns {
-            self.shared.host.rest(at_ns, &|| true);
+        while self.shared.here.host.now_ns() < at_ns {
+            self.shared.here.host.rest(at_ns, &|| true);
         }
     }
 
     fn attached(&self, domain: u16) -> u16 {
         let is_here = |&other: &u16| {
-            let epoch = self.shared.epoch_of(other);
-            other == self.shared.me || (self.shared.is_attached(other) && !self.shared.is_stalled(other, epoch))
+            let epoch = self.shared.here.epoch_of(other);
+            other == self.shared.here.me
+                || (self.shared.here.is_attached(other) && !self.shared.here.is_stalled(other, epoch))
         };
-        self.shared.participants_of(domain).filter(is_here).count() as u16
+        self.shared.here.participants_of(domain).filter(is_here).count() as u16
     }
 
     fn open_sending(&self, fifo: u16) -> Result<SendingEnd<'m, B>, Error> {

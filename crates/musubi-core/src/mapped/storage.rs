@@ -11,15 +11,15 @@ use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
 
 use super::Host;
-use super::receiving::{INCARNATIONS, ReceivingRecord};
-use super::segment::SegmentRecord;
-use super::sending::SendingRecord;
-use super::shared::{Peer, Shared};
-use super::watch::Sight;
+use super::records::{INCARNATIONS, ReceivingRecord, SegmentRecord, SendingRecord};
+use super::shared::Shared;
+use super::sights::Sight;
+use super::surroundings::Peer;
+use super::users::Users;
 use crate::fifo::Entry;
 use crate::lock::Contender;
 use crate::plan::Plan;
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::AtomicU32;
 
 /// Bytes of a line of storage.
 const LINE: usize = 16;
@@ -101,42 +101,6 @@ const fn lines_of<T>(count: usize) -> usize {
     (count * size_of::<T>()).div_ceil(LINE)
 }
 
-/// The counts of claimed storage: who is attached by it, and who else refers to it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Users<'m> {
-    /// The participant, its clones, ends and segments.
-    holders: &'m AtomicU32,
-    /// All holders together count as one here; each pulse is one more.
-    users: &'m AtomicU32,
-}
-
-impl Users<'_> {
-    /// One more holder.
-    pub fn join(self) {
-        self.holders.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Gives whether this was the last holder. If so, [`Users::end`] follows.
-    pub fn leave(self) -> bool {
-        self.holders.fetch_sub(1, Ordering::AcqRel) == 1
-    }
-
-    /// One more that is not a holder.
-    pub fn refer(self) {
-        self.users.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// One less; the last one makes the storage free.
-    pub fn end(self) {
-        self.users.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    /// Whether there is a holder.
-    pub fn are_attached(self) -> bool {
-        self.holders.load(Ordering::Acquire) != 0
-    }
-}
-
 /// Claimed storage, of which pieces are taken.
 #[derive(Debug)]
 pub(super) struct Arena<'m> {
@@ -152,9 +116,7 @@ impl<'m> Arena<'m> {
         // SAFETY: a line is large enough and aligned for two counters, which are the only things ever accessed there;
         // zero is a counter.
         let [holders, users] = unsafe { &*counts };
-        users.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        holders.store(1, Ordering::Relaxed);
-        Some(Arena { users: Users { holders, users }, rest })
+        Some(Arena { users: Users::claim(holders, users)?, rest })
     }
 
     pub fn users(&self) -> Users<'m> {

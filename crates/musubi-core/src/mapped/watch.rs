@@ -1,71 +1,21 @@
-//! The periodic work: heartbeat, a look at every peer, the common time, late notifications, released banks.
+//! The look at every peer: who came, left, stands still or goes on, what its clock says, and which banks it may take anew.
 //!
-//! What you may rely on: [`Shared::beat`] never waits. What it finds latched by a thread it leaves to the next beat. It
-//! takes a number of steps that the plan bounds.
+//! What you may rely on: nothing here waits; each look takes a number of steps that the plan bounds.
 //!
 //! How it works: a peer whose root shows another epoch is taken note of once, in [`Peer::known`]; ends link only with
 //! incarnations that were taken note of. Before the first use of a peer our root must say so, else that peer's successor
 //! would not wait for us (`handshake.rs`). Later `RELEASED` moves on only when all our ends have followed and none uses
 //! the predecessor's bank.
 
-use super::clock::Estimate;
-use super::shared::{Peer, Shared};
+use super::sights::{Sight, Watch};
+use super::surroundings::{Peer, Surroundings};
 use super::{Host, handshake, stamp};
 use crate::guarantee::elapsed_ns;
 use crate::layout::{header, root};
 use crate::plan::Role;
 use crate::sync::Ordering;
 
-/// When a peer's heartbeat last changed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sight {
-    beat: u32,
-    changed_at_ns: u64,
-}
-
-/// What a beat remembers.
-#[derive(Debug)]
-pub(super) struct Watch<'m> {
-    sights: &'m mut [Sight],
-    /// When our own heartbeat was last renewed.
-    renewed_at_ns: u64,
-    estimate: Estimate,
-    /// Changes seen so far.
-    changes: u32,
-}
-
-impl<'m> Watch<'m> {
-    pub fn new(sights: &'m mut [Sight], now_ns: u64) -> Self {
-        Watch { sights, renewed_at_ns: now_ns, estimate: Estimate::default(), changes: 0 }
-    }
-}
-
-impl<'m, B: Host> Shared<'m, B> {
-    /// The periodic work.
-    pub fn beat(&self) {
-        let Some(mut watch) = self.watch.try_lock() else { return };
-        let now_ns = self.host.now_ns();
-        if elapsed_ns(watch.renewed_at_ns, now_ns) >= self.plan.liveness.heartbeat_ns {
-            watch.renewed_at_ns = now_ns;
-            self.renew(now_ns);
-        }
-        let before = watch.changes;
-        self.look_at_peers(&mut watch, now_ns);
-        self.follow_clock(&mut watch);
-        let changes = watch.changes;
-        drop(watch);
-        let (all, changed) = self.follow_all();
-        if all
-            && let Some(watch) = self.watch.try_lock()
-            && watch.changes == changes
-        {
-            self.release();
-        }
-        if changed || before != changes || !self.host.can_be_woken() {
-            self.wake();
-        }
-    }
-
+impl<'m, B: Host> Surroundings<'m, B> {
     /// Takes note of peers at once, for an end that has none. Leaves it to whoever does it just now.
     pub fn note_peers(&self) {
         if let Some(mut watch) = self.watch.try_lock() {
@@ -80,7 +30,7 @@ impl<'m, B: Host> Shared<'m, B> {
     }
 
     /// Takes note of peers that came, left, stalled or went on.
-    fn look_at_peers(&self, watch: &mut Watch<'m>, now_ns: u64) {
+    pub fn look_at_peers(&self, watch: &mut Watch<'m>, now_ns: u64) {
         let Watch { sights, changes, .. } = watch;
         let others = (0u16..).zip(self.peers.iter().zip(sights.iter_mut())).filter(|(number, _)| *number != self.me);
         for (participant, (peer, sight)) in others {
@@ -111,7 +61,7 @@ impl<'m, B: Host> Shared<'m, B> {
         self.root_of(participant).is_some_and(|peer| handshake::meet(&self.root, participant, peer, epoch))
     }
 
-    fn follow_clock(&self, watch: &mut Watch<'m>) {
+    pub fn follow_clock(&self, watch: &mut Watch<'m>) {
         let Some(master) = self.plan.domains.iter().position(|domain| domain.role == Role::Master) else { return };
         let master = self.plan.first_participant(master as u16);
         let epoch = self.peer(master).map_or(0, |peer| peer.known.load(Ordering::Relaxed));
@@ -124,29 +74,8 @@ impl<'m, B: Host> Shared<'m, B> {
         }
     }
 
-    /// Has every open end follow its peers and raise what is due; gives whether all could, and whether anything changed.
-    fn follow_all(&self) -> (bool, bool) {
-        let (mut all, mut changed) = (true, false);
-        for record in self.sending {
-            match record.state.try_lock() {
-                Some(mut state) => changed |= state.beat(self),
-                None => all = false,
-            }
-        }
-        for record in self.receiving {
-            match record.state.try_lock() {
-                Some(mut state) => {
-                    changed |= state.follow(self);
-                    all &= !state.is_postponed();
-                }
-                None => all = false,
-            }
-        }
-        (all, changed)
-    }
-
     /// Says of each peer whose predecessors' banks nothing of ours uses that it may take them.
-    fn release(&self) {
+    pub fn release(&self) {
         for (participant, peer) in (0u16..).zip(self.peers) {
             let known = peer.known.load(Ordering::Relaxed);
             if known != 0 && is_free_of_predecessors(peer, known) {

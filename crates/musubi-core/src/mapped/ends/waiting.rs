@@ -4,15 +4,15 @@
 //! the participant's periodic work, so a program without a tick that waits often enough needs no other beat.
 //!
 //! How it works: the count of rings heard is read before the announcement. Whoever raises something after the
-//! announcement rings; the host's handler adds one to the count ([`super::Participant::wake`]); so either the look after
+//! announcement rings; the host's handler adds one to the count ([`crate::mapped::Participant::wake`]); so either the look after
 //! the announcement sees what was raised, or the count has changed, or a ring is on its way and ends the rest. A host
 //! that cannot be woken announces nothing.
 
-use super::Host;
-use super::shared::Shared;
 use crate::channel::Deadline;
 use crate::error::Error;
 use crate::layout::waiting;
+use crate::mapped::Host;
+use crate::mapped::shared::Shared;
 use crate::sync::Ordering;
 
 /// Looks between two readings of the clock while spinning.
@@ -32,7 +32,7 @@ pub(super) const fn armed(bits: u32) -> u32 {
 
 /// Waits until `look` has a result. `announce` tells the other sides that a thread sleeps, and looks; or that it does not
 /// any more.
-pub(super) fn wait<B: Host, R>(
+pub(in crate::mapped) fn wait<B: Host, R>(
     shared: &Shared<'_, B>,
     deadline: Deadline,
     mut look: impl FnMut() -> Option<Result<R, Error>>,
@@ -49,10 +49,10 @@ pub(super) fn wait<B: Host, R>(
     if let Some(result) = spin(shared, end_ns, &mut look) {
         return result;
     }
-    let pause_ns = shared.plan.liveness.heartbeat_ns / BEATS;
+    let pause_ns = shared.here.plan.liveness.heartbeat_ns / BEATS;
     let mut beat_at_ns = 0;
     loop {
-        let now_ns = shared.host.now_ns();
+        let now_ns = shared.here.host.now_ns();
         if now_ns >= beat_at_ns {
             shared.beat();
             beat_at_ns = now_ns.saturating_add(pause_ns);
@@ -60,7 +60,7 @@ pub(super) fn wait<B: Host, R>(
         if let Some(result) = rest(shared, end_ns.min(beat_at_ns), &mut look, &announce) {
             return result;
         }
-        if shared.host.now_ns() >= end_ns {
+        if shared.here.host.now_ns() >= end_ns {
             return look().unwrap_or(Err(Error::Timeout));
         }
     }
@@ -68,9 +68,9 @@ pub(super) fn wait<B: Host, R>(
 
 /// Looks again and again for the domain's spinning time.
 fn spin<B: Host, R>(shared: &Shared<'_, B>, end_ns: u64, mut look: impl FnMut() -> Option<R>) -> Option<R> {
-    let spin_ns = shared.plan.domains.get(usize::from(shared.domain)).map_or(0, |domain| domain.spin_ns);
-    let end_ns = end_ns.min(shared.host.now_ns().saturating_add(u64::from(spin_ns)));
-    while shared.host.now_ns() < end_ns {
+    let spin_ns = shared.here.plan.domains.get(usize::from(shared.here.domain)).map_or(0, |domain| domain.spin_ns);
+    let end_ns = end_ns.min(shared.here.host.now_ns().saturating_add(u64::from(spin_ns)));
+    while shared.here.host.now_ns() < end_ns {
         for _ in 0..LOOKS {
             let result = look();
             if result.is_some() {
@@ -89,14 +89,14 @@ fn rest<B: Host, R>(
     mut look: impl FnMut() -> Option<R>,
     announce: impl Fn(bool),
 ) -> Option<R> {
-    let rung = shared.rung.load(Ordering::SeqCst);
-    let announces = shared.host.can_be_woken();
+    let rung = shared.here.rung.load(Ordering::SeqCst);
+    let announces = shared.here.host.can_be_woken();
     if announces {
         announce(true);
     }
     let result = look();
     if result.is_none() {
-        shared.host.rest(until_ns, &|| shared.rung.load(Ordering::SeqCst) == rung);
+        shared.here.host.rest(until_ns, &|| shared.here.rung.load(Ordering::SeqCst) == rung);
     }
     if announces {
         announce(false);
