@@ -62,7 +62,7 @@ impl Attendant {
         self.beat(now);
         let mut registry = self.shared.lock();
         registry.drop_silent(&self.shared, now);
-        registry.drop_read();
+        registry.abandoned.drop_read();
         registry.send_again(&self.shared, now);
         registry.call_due(&self.shared, now);
         registry.accept_again(&self.shared, now);

@@ -12,8 +12,7 @@ use rustix::net::{Shutdown, shutdown};
 
 use crate::os::forks::Kept;
 use crate::os::packet_socket::unread_bytes;
-use crate::process::rendezvous::connection::{Connection, Stage};
-use crate::process::rendezvous::registry::Registry;
+use crate::process::rendezvous::connection::Connection;
 
 /// Most descriptors that one user leaves unread outside of links, when it is given another.
 const OF_USER_MAX: usize = 64;
@@ -24,44 +23,43 @@ const SHARE: usize = 8;
 
 /// A connection given up while descriptors that we sent were unread.
 #[derive(Debug)]
-pub(crate) struct Abandoned {
+struct Unread {
     socket: Kept,
     uid: u32,
     descriptors: usize,
 }
 
-impl Registry {
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Abandoned(Vec<Unread>);
+
+impl Abandoned {
     /// Lets a connection go, but keeps count of what is unread of it.
-    pub(crate) fn abandon(&mut self, mut connection: Connection) {
+    pub(crate) fn take(&mut self, mut connection: Connection) {
         let (uid, descriptors) = (connection.credentials.uid, connection.unread());
         if descriptors > 0 {
             let socket = connection.into_socket();
             let _ = shutdown(&socket, Shutdown::Both);
-            self.abandoned.push(Abandoned { socket, uid, descriptors });
+            self.0.push(Unread { socket, uid, descriptors });
         }
     }
 
     /// Takes off what has been read meanwhile, or whose reader has closed it.
     pub(crate) fn drop_read(&mut self) {
-        self.abandoned.retain(|of| unread_bytes(&of.socket) > 0);
+        self.0.retain(|of| unread_bytes(&of.socket) > 0);
     }
 
-    /// Whether a user may be given another descriptor without being linked.
-    pub(crate) fn may_be_given(&mut self, uid: u32) -> bool {
+    /// Whether a user may be given another descriptor without being linked; `unlinked` are the users of connections
+    /// without a link, with how much is unread on each.
+    pub(crate) fn leave_room(&mut self, uid: u32, unlinked: impl Iterator<Item = (u32, usize)>) -> bool {
         self.drop_read();
-        let unlinked = self.connections.values_mut().filter(|of| !matches!(of.stage, Stage::Linked(..)));
-        let unlinked = unlinked.map(|of| (of.credentials.uid, of.unread()));
-        let abandoned = self.abandoned.iter().map(|of| (of.uid, of.descriptors));
+        let abandoned = self.0.iter().map(|of| (of.uid, of.descriptors));
         let (mut of_user, mut of_all) = (0, 0);
         for (owner, descriptors) in unlinked.chain(abandoned) {
             of_all += descriptors;
             of_user += if owner == uid { descriptors } else { 0 };
         }
-        let may = has_room(of_user, of_all);
-        if !may {
-            self.strangers.withheld = self.strangers.withheld.wrapping_add(1);
-        }
-        may
+        has_room(of_user, of_all)
     }
 }
 

@@ -12,8 +12,12 @@ pub(crate) mod registry;
 pub(crate) mod slot;
 
 mod asking_again;
+mod calls;
 mod handshake;
+mod hindrance;
 mod in_flight;
 mod linking;
 mod obstacles;
+mod peers;
 mod segments;
+mod traffic;
