@@ -3,7 +3,6 @@
 use musubi_config::table::{Column, Table};
 use serde::{Deserialize, Serialize};
 
-use super::rounds::Item;
 use crate::table::NONE;
 use crate::{output, screen};
 
@@ -58,10 +57,6 @@ const RATIOS: [(&str, &str); 14] = [
 ];
 
 impl Figure {
-    pub fn of(item: &dyn Item, samples: Vec<f64>) -> Figure {
-        Figure::of_samples(item.name(), item.unit(), samples)
-    }
-
     pub fn of_samples(name: String, unit: &str, mut samples: Vec<f64>) -> Figure {
         samples.sort_by(f64::total_cmp);
         let n = samples.len();

@@ -110,7 +110,8 @@ pub(super) fn take(
     }
     progress.end();
     let samples: Vec<Vec<f64>> = courses.into_iter().map(|course| course.samples(pair)).collect();
-    let mut figures = limits.iter().chain(&results).zip(samples).map(|(item, taken)| Figure::of(&**item, taken));
+    let items = limits.iter().chain(&results).zip(samples);
+    let mut figures = items.map(|(item, taken)| Figure::of_samples(item.name(), item.unit(), taken));
     let limits = figures.by_ref().take(limits.len()).collect();
     Ok((limits, figures.collect()))
 }

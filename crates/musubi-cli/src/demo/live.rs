@@ -14,8 +14,8 @@ use musubi_linux::clock::now_ns;
 
 use super::control::Start;
 use super::evidence::Evidence;
-use super::summary::grouped;
 use crate::screen::cut;
+use crate::table::grouped;
 
 /// Time between frames in nanoseconds.
 const FRAME_NS: u64 = 100_000_000;

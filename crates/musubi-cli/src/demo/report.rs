@@ -14,9 +14,10 @@ use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, context};
 
 use super::evidence::{Evidence, Quantiles};
-use super::summary::{Summary, grouped};
+use super::summary::Summary;
 use crate::output;
 use crate::plot::{Axis, Plot, Scale, Unit, number_text, time_text};
+use crate::table::grouped;
 
 /// Where the report goes if nobody says.
 const REPORT: &str = "musubi-demo.html";

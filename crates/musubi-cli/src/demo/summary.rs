@@ -12,6 +12,7 @@ use super::machine::Machine;
 use super::storage::StorageEnd;
 use super::system::PERIOD_NS;
 use super::waiting::Slow;
+use crate::table::grouped;
 
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_S: f64 = 1e9;
@@ -328,19 +329,6 @@ fn quantiles(out: &mut String, name: &str, of: &Quantiles) -> std::fmt::Result {
     writeln!(out, "{name:<24}{:>10.1}{:>10.1}{:>10.1}{:>10}", of.p50, of.p99, of.max, of.n)
 }
 
-/// A number with a comma every three digits.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -382,10 +370,5 @@ mod tests {
         assert_eq!(problem(&[0, 2, 1], 0), "1 messages came out of order");
         assert_eq!(problem(&[0, 1, 2], 1), "the digests of the stream differ");
         assert_eq!(problem(&[0], 0), "2 messages were lost; the gateway received nothing after its restart");
-    }
-
-    #[test]
-    fn digits_are_grouped() {
-        assert_eq!(["7", "999", "1,000", "1,234,567"].map(str::to_owned), [7, 999, 1000, 1_234_567].map(grouped));
     }
 }

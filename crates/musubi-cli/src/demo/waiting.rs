@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 use serde::Serialize;
 
 use super::journal::Entry;
+use crate::table::grouped;
 
 /// Where the kernel keeps the account.
 const ACCOUNT: &str = "/proc/thread-self/schedstat";
@@ -77,7 +78,7 @@ impl Slow {
 
     /// For people.
     pub fn text(&self) -> String {
-        let slower = format!("{} messages took 1 ms or more", super::summary::grouped(self.messages));
+        let slower = format!("{} messages took 1 ms or more", grouped(self.messages));
         match (self.messages, self.for_processor_percent) {
             (0, _) => "no message took 1 ms".to_owned(),
             (_, None) => format!("{slower}; the kernel keeps no account of why"),
