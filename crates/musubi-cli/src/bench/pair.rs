@@ -136,10 +136,15 @@ impl Pair {
         while !done() {}
     }
 
+    /// Whether we are the side that measures.
+    pub fn is_ping(&self) -> bool {
+        self.side == Side::Ping
+    }
+
     /// The number that the first process says, at both.
     pub fn agree(&self, number: u32) -> anyhow::Result<u32> {
         let word = self.pages.word(AGREED);
-        if self.side == Side::Ping {
+        if self.is_ping() {
             word.store(number, Ordering::Release);
         }
         self.meet()?;

@@ -1,4 +1,4 @@
-//! The nodes of a measurement and the ends of what is measured.
+//! The nodes of a measurement and the endpoints of what is measured.
 //!
 //! How it works: each process has two nodes, one that never sleeps while it waits and one that sleeps at once. On one
 //! core there is the latter only: who polls there asks it without waiting, and lets the other process run in between. Both
@@ -16,13 +16,10 @@ use anyhow::Context;
 use musubi_mcapi::{Deadline, DeadlineExt, Endpoint, Error, Node, NodeId, Options, Remote, Topology};
 use musubi_transport::topology::{Network, Place};
 
-use super::groups::{Group, Settings, Sizes};
-use super::latency::{Message, Scalar, Wait};
 use super::line;
-use super::rates::{End, Handing, Packets};
+use super::settings::{Group, Settings};
 use super::sockets::How;
 use crate::bench::pair::{Pair, Side};
-use crate::bench::rounds::Item;
 
 /// Longest wait for the other side; far beyond anything measured.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
@@ -54,9 +51,9 @@ fn without_spinning<T>(mut look: impl FnMut(Deadline) -> Result<T, Error>) -> Re
 
 /// Our two nodes.
 pub(super) struct Ends<'a> {
-    side: Side,
-    way: &'static str,
-    settings: &'a Settings,
+    pub side: Side,
+    pub way: &'static str,
+    pub settings: &'a Settings,
     polling: Option<Node>,
     sleeping: Node,
     port: Cell<u32>,
@@ -120,11 +117,6 @@ impl<'a> Ends<'a> {
         Ok(Ends { side: pair.side, way, settings, polling, sleeping, port: Cell::new(PORT_FIRST) })
     }
 
-    /// How a program waits that wants it so.
-    fn wait(&self, how: How) -> Wait {
-        if self.settings.one_core && how == How::Poll { Wait::Ask } else { Wait::Call }
-    }
-
     /// Our endpoint at the next port, and theirs.
     pub fn pair_up(&self, how: How) -> anyhow::Result<Ours> {
         let how = node_for(how, self.settings);
@@ -138,49 +130,6 @@ impl<'a> Ends<'a> {
         let mut finding = node.request_endpoint((0, number(other, how)), port)?;
         let peer = without_spinning(|until| finding.wait(until)).context("finding the other side's endpoint")?;
         Ok(Ours { node, own, peer })
-    }
-
-    /// Messages there and back, if that figure is wanted.
-    pub fn message(&self, how: How, bytes: usize) -> anyhow::Result<Option<Box<dyn Item>>> {
-        let name = format!("msg_oneway_{}_{}_{bytes}", self.way, how.word());
-        if !self.settings.wants(&name) {
-            return Ok(None);
-        }
-        let slow = self.way != "shm" || how == How::Block;
-        let wait = self.wait(how);
-        Ok(Some(Box::new(Message::new(name, self.pair_up(how)?, bytes, slow, wait))))
-    }
-
-    /// Scalars of 8 bytes there and back, if that figure is wanted.
-    pub fn scalar(&self) -> anyhow::Result<Option<Box<dyn Item>>> {
-        let name = format!("scl_oneway_{}_poll_8", self.way);
-        if !self.settings.wants(&name) {
-            return Ok(None);
-        }
-        let (there, back) = (self.pair_up(How::Poll)?, self.pair_up(How::Poll)?);
-        Ok(Some(Box::new(Scalar::open(name, self.side, there, back, self.wait(How::Poll))?)))
-    }
-
-    /// Packets from ping to pong, if that figure is wanted. Over shared memory each is copied to the receiver anyway.
-    pub fn packets(
-        &self,
-        how: How,
-        bytes: usize,
-        handing: Handing,
-        sizes: Sizes,
-    ) -> anyhow::Result<Option<Box<dyn Item>>> {
-        let handed = match handing {
-            Handing::Copied if self.way != "shm" => "copied_",
-            Handing::Single => "single_",
-            Handing::Copied | Handing::Burst => "",
-        };
-        let name = format!("pkt_rate_{}_{handed}{bytes}", self.way);
-        if !self.settings.wants(&name) {
-            return Ok(None);
-        }
-        let (channel, report) = (self.pair_up(how)?, self.pair_up(how)?);
-        let end = End::open(self.side, channel)?;
-        Ok(Some(Box::new(Packets::new(name, end, report, bytes, handing, sizes))))
     }
 }
 

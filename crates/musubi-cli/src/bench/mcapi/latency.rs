@@ -11,8 +11,7 @@ use musubi_linux::clock::now_ns;
 use musubi_mcapi::{Deadline, Error, ScalarReceiver, ScalarSender};
 
 use super::ends::{Ours, PATIENCE, patience};
-use super::groups::Sizes;
-use super::is_ping;
+use super::sizes::Sizes;
 use crate::bench::pair::{Pair, Side};
 use crate::bench::rounds::Item;
 
@@ -94,7 +93,7 @@ impl Item for Message {
         let mut before = now_ns();
         for _ in 0..count {
             self.turn = self.turn.wrapping_add(1);
-            if is_ping(pair) {
+            if pair.is_ping() {
                 self.send(until)?;
                 self.receive(until)?;
                 let now = now_ns();
@@ -144,7 +143,7 @@ impl Item for Scalar {
         let mut before = now_ns();
         for _ in 0..count {
             self.turn += 1;
-            if is_ping(pair) {
+            if pair.is_ping() {
                 self.tx.send(self.turn, until)?;
                 ensure!(self.receive(until)? == self.turn, "a scalar arrived as another");
                 let now = now_ns();

@@ -10,12 +10,16 @@
 //! measures (ping), except between network namespaces, where both are children ([`mod@line`]).
 
 mod ends;
-mod groups;
+mod items;
 mod latency;
 mod line;
+mod names;
 mod page;
 mod rates;
 mod required;
+mod run;
+mod settings;
+mod sizes;
 mod sockets;
 mod urgent;
 
@@ -23,14 +27,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
-use serde::{Deserialize, Serialize};
 
-use super::figures::Figure;
-use super::pair::{Pair, Side};
+use super::pair::Pair;
 use super::rounds::{self, Pace, SAMPLES, SAMPLES_QUICK};
-pub(super) use groups::{Group, Settings};
 use line::Line;
 use required::Outcome;
+use run::{Figures, Run};
+pub(super) use settings::{Group, Settings};
 
 /// Seconds of urgent messages in each condition.
 const URGENT_S: u32 = 10;
@@ -73,30 +76,6 @@ Examples:
   musubi bench mcapi --json mcapi.json --report mcapi.html
   musubi bench mcapi --only 'scl*,msg_oneway_shm_*_1' --cores 2
   musubi bench mcapi --only 'urgent*' --seconds 60 --cores 2";
-
-/// Figures of one group.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Figures {
-    pub limits: Vec<Figure>,
-    pub results: Vec<Figure>,
-}
-
-/// Something that was not measured.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Skipped {
-    pub name: String,
-    pub reason: String,
-}
-
-/// Everything that was measured: on two cores, on one, and what was not.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Run {
-    pub two_cores: Figures,
-    pub one_core: Figures,
-    pub skipped: Vec<Skipped>,
-    /// Whether it is all that was asked for.
-    pub whole: bool,
-}
 
 /// Measures, prints, and writes the files that are named.
 ///
@@ -205,37 +184,8 @@ pub(super) fn go_through(pair: &Pair, settings: &Settings) -> anyhow::Result<Fig
     }
     let (title, budget) = (settings.title(), settings.budget);
     let pace = Pace { title: &title, samples: settings.samples, rounds: settings.rounds(), budget };
-    let (limits, results) = rounds::take(pair, settings.items(pair)?, &pace)?;
+    let (limits, results) = rounds::take(pair, items::items(pair, settings)?, &pace)?;
     Ok(Figures { limits, results })
-}
-
-impl Figures {
-    /// Limits, then results.
-    pub fn all(&self) -> impl Iterator<Item = &Figure> {
-        self.limits.iter().chain(&self.results)
-    }
-
-    /// The figure of this name, limit or result.
-    pub fn named(&self, name: &str) -> Option<&Figure> {
-        self.all().find(|figure| figure.name == name)
-    }
-}
-
-impl Run {
-    fn add(&mut self, settings: &Settings, more: Figures) {
-        let figures = if settings.one_core { &mut self.one_core } else { &mut self.two_cores };
-        figures.limits.extend(more.limits);
-        figures.results.extend(more.results);
-    }
-
-    fn skip(&mut self, settings: &Settings, reason: String) {
-        self.skipped.push(Skipped { name: settings.title(), reason });
-    }
-}
-
-/// Whether we are the side that measures.
-fn is_ping(pair: &Pair) -> bool {
-    pair.side == Side::Ping
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, context};
 
-use super::Figures;
 use super::required::{Outcome, PAPER, Requirement};
+use super::run::Figures;
 use crate::bench::figures::Figure;
 use crate::plot::{Axis, Plot, Scale, Unit, number_text, time_text};
 

@@ -13,7 +13,7 @@ use musubi_linux::clock::now_ns;
 use musubi_mcapi::{Deadline, Packet, PacketReceiver, PacketSender, SharedBytes};
 
 use super::ends::{Ours, patience};
-use super::groups::Sizes;
+use super::sizes::Sizes;
 use crate::bench::pair::{Pair, Side};
 use crate::bench::rounds::Item;
 

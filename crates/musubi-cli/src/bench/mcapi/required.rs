@@ -7,7 +7,9 @@ use musubi_config::table::wrapped;
 use serde::Serialize;
 
 use super::line::LINE_BYTES_PER_S;
-use super::{Figures, Run, Settings, Skipped};
+use super::names::limit_of;
+use super::run::{Figures, Run, Skipped};
+use super::settings::Settings;
 use crate::bench::figures::{self, Figure};
 use crate::{output, screen};
 
@@ -209,28 +211,6 @@ fn ratios(figures: &Figures) -> Vec<Ratio> {
         Some(Ratio { name: result.name.clone(), limit: limit.name.clone(), ratio: result.p50 / limit.p50 })
     };
     figures.results.iter().filter_map(ratio).collect()
-}
-
-/// The name of a result's limit.
-pub(super) fn limit_of(name: &str) -> Option<String> {
-    let rest = |prefix: &str| name.strip_prefix(prefix);
-    if let Some(how_and_size) = rest("msg_oneway_tcp_") {
-        return Some(format!("tcp_oneway_{how_and_size}"));
-    }
-    let over_tcp = ["pkt_rate_tcp_single_", "pkt_rate_tcp_copied_", "pkt_rate_tcp_"];
-    if let Some(size) = over_tcp.into_iter().find_map(rest) {
-        return Some(format!("tcp_stream_{size}"));
-    }
-    if let Some(size) = rest("pkt_rate_line_") {
-        return Some(format!("tcp_line_{size}"));
-    }
-    let limits = [
-        ("msg_oneway_shm_poll_", "cacheline_oneway"),
-        ("msg_oneway_shm_block_", "futex_oneway"),
-        ("scl_oneway_shm_poll_", "cacheline_oneway"),
-        ("pkt_rate_shm_", "shm_copy_64k"),
-    ];
-    limits.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, limit)| (*limit).to_owned())
 }
 
 #[cfg(test)]

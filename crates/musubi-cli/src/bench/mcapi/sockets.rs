@@ -17,7 +17,7 @@ use rustix::net::{
     sockopt,
 };
 
-use super::groups::Sizes;
+use super::sizes::Sizes;
 use crate::bench::pair::{Pair, Side};
 use crate::bench::rounds::Item;
 

@@ -17,19 +17,13 @@ use musubi_linux::realtime;
 use musubi_mcapi::{Deadline, DeadlineExt, Error, PacketReceiver, PacketSender, attribute};
 
 use super::ends::{Ends, Ours, patience};
+use super::names::URGENT_NAMES;
 use super::rates::End;
+use super::run::Figures;
+use super::settings::Settings;
 use super::sockets::How;
-use super::{Figure, Figures, Settings, is_ping};
+use crate::bench::figures::Figure;
 use crate::bench::pair::Pair;
-
-/// The figures: without load, with load, with load but without priorities; then the rates of the loads.
-pub(super) const NAMES: [&str; 5] = [
-    "urgent_oneway_idle_64",
-    "urgent_oneway_loaded_64",
-    "urgent_oneway_loaded_unprioritized_64",
-    "urgent_bulk_rate",
-    "urgent_bulk_rate_unprioritized",
-];
 
 /// Bytes of an urgent message, its time between two, and its priority.
 const URGENT_BYTES: usize = 64;
@@ -53,14 +47,16 @@ const LOAD_SLICE: Duration = Duration::from_millis(100);
 pub(super) fn measure(pair: &Pair, settings: &Settings) -> anyhow::Result<Figures> {
     let mut figures = Figures::default();
     let wanted = |name: &str, bulk: Option<&str>| settings.wants(name) || bulk.is_some_and(|bulk| settings.wants(bulk));
-    for (name, bulk, priorities) in
-        [(NAMES[0], None, true), (NAMES[1], Some(NAMES[3]), true), (NAMES[2], Some(NAMES[4]), false)]
-    {
+    for (name, bulk, priorities) in [
+        (URGENT_NAMES[0], None, true),
+        (URGENT_NAMES[1], Some(URGENT_NAMES[3]), true),
+        (URGENT_NAMES[2], Some(URGENT_NAMES[4]), false),
+    ] {
         // Without load is the limit of the others.
         if bulk.is_some() && !wanted(name, bulk) {
             continue;
         }
-        if is_ping(pair) {
+        if pair.is_ping() {
             eprintln!("{}: {name}, {} s", settings.title(), settings.seconds);
         }
         let (samples, rate) =
@@ -82,7 +78,7 @@ fn condition(pair: &Pair, settings: &Settings, load: bool, priorities: bool) -> 
     pair.meet()?;
     let over = AtomicBool::new(false);
     let count = u64::from(settings.seconds) * 1_000_000_000 / URGENT_EVERY_NS;
-    let sends = is_ping(pair);
+    let sends = pair.is_ping();
     thread::scope(|scope| {
         let began_ns = now_ns();
         let bulk = load.then(|| scope.spawn(|| carry(end, &over)));
