@@ -29,7 +29,9 @@ use crate::links::{Loss, NoBlock, Report, Sent, SharedBytes};
 use crate::topology::{ClassRule, Network};
 use crate::{NodeId, Priority};
 
+mod account;
 mod hello;
+mod pieces;
 mod pool;
 mod receiving;
 mod record;
@@ -37,80 +39,17 @@ mod regulation;
 mod resumption;
 mod sending;
 
+pub use account::{Broken, ClassCounts, Counts, State};
 pub use hello::{Greeting, Hello, Identity, MAGIC, NAME_BYTES_MAX, Reason, Refusals, Step};
 pub use record::{Record, Word};
 pub use regulation::Regulators;
+pub use sending::CONTROL_BYTES;
 
 use receiving::{Inbox, Item};
 use sending::{Body, Outbox};
 
-/// Bytes of class 0 that a link keeps until they are acknowledged, beside `window_bytes`: control never waits for data.
-pub const CONTROL_BYTES: usize = 256 * 1024;
-
 /// Payload of fewer bytes is copied also where it could be shared: then head and payload are one piece of memory.
 const SHARED_BYTES_MIN: usize = 4096;
-
-/// Where a session is with its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// There is none.
-    Disconnected,
-    /// We have said hello and wait for the answer.
-    Dialing,
-    /// We have said welcome and wait for the first record.
-    Greeted,
-    /// Frames go to and fro.
-    Live,
-    /// Goodbyes have been exchanged: nothing more will come. Close the connection once everything has been consumed.
-    Ended,
-}
-
-/// Why a session has let go of its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// The peer broke the protocol.
-    Protocol,
-    /// The peer refused us.
-    Refused(Reason),
-    /// Nothing came for `silence_ms`, or no answer to a hello.
-    Silent,
-}
-
-/// What a session has done since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Connections that came to carry frames.
-    pub connections: u64,
-    /// Of those, how many went on with a session that had lost its connection.
-    pub resumed: u64,
-    /// Sessions given up: not resumed in time, or the protocol broken.
-    pub cuts: u64,
-    /// Connections ended because the peer broke the protocol.
-    pub violations: u64,
-    /// Connections ended because the peer was silent.
-    pub silences: u64,
-    /// Refusals by the peer.
-    pub refused: Refusals,
-    /// Frames taken to be sent.
-    pub frames_sent: u64,
-    /// Frames that came.
-    pub frames_received: u64,
-    /// Records that were sent again after a cut.
-    pub repeated: u64,
-    /// Bytes written to connections.
-    pub bytes_sent: u64,
-    /// Bytes read from them.
-    pub bytes_received: u64,
-}
-
-/// What a session has done with the frames of one class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClassCounts {
-    /// Frames taken to be sent.
-    pub taken: u64,
-    /// Of those, how many waited until their class's rule let them go.
-    pub waited: u64,
-}
 
 /// Part of the window after which pieces are acknowledged though nothing goes there: more than a busy channel takes between two
 /// frames of credit, which carry the acknowledgement for nothing.

@@ -10,11 +10,10 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
-use super::CONTROL_BYTES;
-use super::ClassCounts;
+use super::account::ClassCounts;
 use super::hello::Hello;
+use super::pieces::{BEFORE, Frame, LANES, Lane, Logged, Ready};
 use super::pool::Pool;
 use super::record::{Record, Word};
 use super::regulation::Regulators;
@@ -24,9 +23,9 @@ use crate::limits::PAYLOAD_BYTES_MAX;
 use crate::links::SharedBytes;
 use crate::topology::Network;
 
-const LANES: usize = Priority::COUNT;
-/// Room for the headers before a frame's payload.
-const BEFORE: usize = Record::BYTES + Header::BYTES;
+/// Bytes of class 0 that a link keeps until they are acknowledged, beside `window_bytes`: control never waits for data.
+pub const CONTROL_BYTES: usize = 256 * 1024;
+
 /// What a frame counts for beyond its payload: headers, places in queues and log. So that small ones are bounded too.
 const FRAME_COST: usize = 128;
 /// The smallest piece that a description may ask for.
@@ -39,83 +38,6 @@ pub(super) enum Body<'a> {
     Copied(&'a [u8]),
     /// It stays where it lies.
     Shared(&'a SharedBytes),
-}
-
-/// A frame until it is acknowledged.
-#[derive(Debug)]
-struct Frame {
-    number: u64,
-    class: Priority,
-    /// Record, header, and the payload unless that is shared.
-    buffer: Vec<u8>,
-    shared: Option<SharedBytes>,
-    /// Bytes behind the record's that have been cut into pieces.
-    cut: usize,
-    /// The regulator has let it pass, also where it goes again after a cut.
-    admitted: bool,
-}
-
-impl Frame {
-    /// Bytes of record, header and payload.
-    #[inline]
-    fn len(&self) -> usize {
-        self.buffer.len() + self.shared().len()
-    }
-
-    /// Bytes that have not been cut into pieces.
-    #[inline]
-    fn uncut(&self) -> usize {
-        self.len() - Record::BYTES - self.cut
-    }
-
-    #[inline]
-    fn shared(&self) -> &[u8] {
-        self.shared.as_deref().unwrap_or(&[])
-    }
-
-    /// The bytes from `start` to `end`, where they lie: in the buffer, then in shared memory.
-    #[inline]
-    fn parts(&self, start: usize, end: usize) -> [&[u8]; 2] {
-        let own = self.buffer.len();
-        let of_shared = start.max(own) - own..end.max(own) - own;
-        [&self.buffer[start.min(own)..end.min(own)], &self.shared()[of_shared]]
-    }
-}
-
-#[derive(Debug, Default)]
-struct Lane {
-    frames: VecDeque<Frame>,
-    /// Frames that have left at the front: the first of `frames` has this ordinal.
-    popped: u64,
-    /// The first frame that is not wholly cut.
-    cursor: usize,
-    /// Bytes of the first frame that are acknowledged.
-    acknowledged: usize,
-}
-
-/// A numbered piece that is not yet acknowledged.
-#[derive(Debug)]
-struct Logged {
-    lane: u8,
-    last: bool,
-    bytes: u32,
-}
-
-/// What is ready to be written: own bytes, then a part of a frame's buffer.
-#[derive(Debug)]
-struct Ready {
-    own: [u8; Record::BYTES],
-    own_length: u8,
-    lane: u8,
-    ordinal: u64,
-    start: usize,
-    end: usize,
-}
-
-impl Ready {
-    fn len(&self) -> usize {
-        usize::from(self.own_length) + self.end - self.start
-    }
 }
 
 /// The outgoing half of a session.
