@@ -12,6 +12,7 @@
 pub mod records;
 
 #[cfg(feature = "std")]
+mod arrivals;
 mod block;
 #[cfg(feature = "std")]
 mod carrier;
@@ -23,6 +24,7 @@ mod peer;
 mod regulation;
 
 #[cfg(feature = "std")]
-pub use block::Block;
+pub use arrivals::Arrival;
 #[cfg(feature = "std")]
-pub use carrier::{Arrival, Refusals, ShmCarrier};
+pub use block::Block;
+pub use carrier::{Refusals, ShmCarrier};

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use musubi_linux::node::Link;
 
 use crate::NodeId;
+use crate::frame::Header;
 use crate::status::LinkStatus;
 
 /// First and longest pause between two calls of a node that is not there, in nanoseconds.
@@ -45,6 +46,12 @@ pub(super) struct Traffic {
     pub(super) links: u64,
     /// Of those, ended because the peer broke the protocol.
     pub(super) faults: u64,
+}
+
+/// What a frame is counted as.
+#[inline]
+pub(super) fn bytes_of(header: &Header) -> u64 {
+    Header::BYTES as u64 + u64::from(header.length)
 }
 
 /// A link and whether the other side has ended it.
