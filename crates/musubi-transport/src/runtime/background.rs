@@ -15,8 +15,9 @@ use musubi_linux::futex::{self, Watch};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Block;
-use super::kernel_events::{silence, timespec};
-use super::shared::{Driver, Shared, State, TICK, wake_all};
+use super::bells::{silence, timespec};
+use super::shared::{Shared, TICK, wake_all};
+use super::state::{Driver, State};
 use crate::LinkError;
 use crate::protocol::Protocol;
 

@@ -25,41 +25,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use musubi_linux::descriptor::Descriptor;
-use rustix::event::epoll;
-
-use super::kernel_events::{ring, silence};
-use super::shared::{Driver, State};
+use super::bells::silence;
+use super::state::{Driver, State};
 use super::{Block, Node};
 use crate::LinkError;
 use crate::protocol::Protocol;
-
-/// What a program's event loop sleeps on.
-#[derive(Debug)]
-pub(super) struct EventLoop {
-    descriptor: Descriptor,
-    bell: Descriptor,
-}
-
-impl EventLoop {
-    /// Ready when `links` are, or when woken.
-    pub fn new(links: &Descriptor) -> Result<EventLoop, LinkError> {
-        let descriptor = Descriptor::epoll().map_err(|_| LinkError::Unavailable)?;
-        let bell = Descriptor::event().map_err(|_| LinkError::Unavailable)?;
-        for part in [links, &bell] {
-            epoll::add(&descriptor, part, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
-                .map_err(|_| LinkError::Unavailable)?;
-        }
-        Ok(EventLoop { descriptor, bell })
-    }
-
-    /// Wakes the loop, if it sleeps or is about to; it is readable until the loop arms again.
-    pub fn wake<P: Protocol<Block = Block>>(&self, state: &mut State<P>) {
-        if state.armed_by.take().is_some() {
-            ring(&self.bell);
-        }
-    }
-}
 
 impl<P: Protocol<Block = Block>> AsFd for Node<P> {
     /// Readable once something has come, while the node is armed ([`Node::arm`]). Only to be watched, not read.

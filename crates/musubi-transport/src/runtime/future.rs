@@ -3,7 +3,7 @@
 use std::task::Waker;
 
 use super::Block;
-use super::shared::State;
+use super::state::State;
 use crate::protocol::Protocol;
 
 impl<P: Protocol<Block = Block>> State<P> {

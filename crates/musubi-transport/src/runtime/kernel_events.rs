@@ -1,20 +1,17 @@
 //! What the kernel tells a node: descriptors that are ready, and the alarm that ends a sleep in time.
 //!
-//! How it works: the node's epoll instance has the carriers' descriptors and two of the runtime's own, by token: one that
-//! rouses a caller, one that rings when something is due.
+//! How it works: the node's epoll instance has the carriers' descriptors and two of the runtime's own, by token
+//! ([`super::bells`]).
 
-use musubi_linux::descriptor::Descriptor;
 use musubi_linux::epoll::NO_EVENT;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 
+use super::bells::{TOKEN_ALARM, TOKEN_WAKE, silence, timespec};
 use super::node_links::Block;
-use super::shared::{Shared, State};
+use super::shared::Shared;
+use super::state::State;
 use crate::protocol::Protocol;
 
-/// Token of what rouses a caller.
-pub(super) const TOKEN_WAKE: u64 = 0;
-/// Token of the alarm.
-pub(super) const TOKEN_ALARM: u64 = 1;
 /// Descriptors that one look asks for.
 pub(super) const EVENTS_MAX: usize = 32;
 
@@ -67,19 +64,4 @@ impl<P: Protocol<Block = Block>> Shared<P> {
 pub(super) struct Events {
     pub tokens: [u64; EVENTS_MAX],
     pub count: usize,
-}
-
-/// Makes an event descriptor readable.
-pub(super) fn ring(event: &Descriptor) {
-    let _ = rustix::io::write(event, &1u64.to_ne_bytes());
-}
-
-/// Makes it unreadable.
-pub(super) fn silence(event: &Descriptor) {
-    let _ = rustix::io::read(event, &mut [0; 8]);
-}
-
-/// A span of time for a system call.
-pub(super) fn timespec(ns: u64) -> rustix::time::Timespec {
-    rustix::time::Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
 }

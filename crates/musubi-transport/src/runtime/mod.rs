@@ -19,6 +19,8 @@
 //! the node: every call there says [`LinkError::Ended`].
 
 mod background;
+mod bells;
+mod event_loop;
 mod events;
 mod exit;
 mod future;
@@ -27,6 +29,7 @@ mod kernel_events;
 mod node_links;
 mod rounds;
 mod shared;
+mod state;
 mod wait;
 
 pub mod switchboard;

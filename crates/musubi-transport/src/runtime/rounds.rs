@@ -10,7 +10,8 @@ use musubi_linux::Deadline;
 
 use super::intake::REPORTS_MAX;
 use super::node_links::Block;
-use super::shared::{Ready, Shared, State, TICK};
+use super::shared::{Shared, TICK};
+use super::state::{Ready, State};
 use crate::Priority;
 use crate::protocol::Protocol;
 

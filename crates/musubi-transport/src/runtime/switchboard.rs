@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use musubi_linux::descriptor::Descriptor;
 use rustix::event::epoll;
 
-use super::kernel_events::{ring, silence};
+use super::bells::{ring, silence};
 use super::node_links::{TOKEN_OTHERS, Wiring};
 use crate::carrier::{Carrier, Describe, Drive, Frames};
 use crate::frame::Header;

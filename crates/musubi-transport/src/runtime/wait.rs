@@ -9,7 +9,8 @@ use musubi_linux::clock::now_ns;
 use musubi_linux::{Deadline, DeadlineExt};
 
 use super::Block;
-use super::shared::{Driver, Ready, Shared, State, TICK, wake_all};
+use super::shared::{Shared, TICK, wake_all};
+use super::state::{Driver, Ready, State};
 use crate::LinkError;
 use crate::protocol::Protocol;
 
