@@ -11,10 +11,12 @@ use musubi_linux::clock;
 use musubi_linux::descriptor::Descriptor;
 use rustix::event::epoll;
 
-use super::acceptor::{Acceptor, Us};
+use super::acceptor::Acceptor;
+use super::exchange::Us;
 use super::link::{End, Link, READ_BYTES};
-use super::table::{ACCEPTOR, LinkTable, peer_of};
+use super::table::LinkTable;
 use super::tls::{self, Tls};
+use super::tokens::{ACCEPTOR, peer_of};
 use super::{Entry, Error, EventLog, names, needs, sockets};
 use crate::NodeId;
 use crate::carrier::{Describe, Drive, Frames};

@@ -14,7 +14,8 @@ use std::net::SocketAddr;
 use musubi_linux::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::acceptor::{Acceptor, Arrival};
+use super::acceptor::Acceptor;
+use super::exchange::Arrival;
 use super::link::{Dial, End, Link};
 use super::stream::Stream;
 use super::{LEAVE_NS_MAX, TcpCarrier, event_log, tls, worker};

@@ -6,30 +6,20 @@
 //! How it works: addresses as numbers are tried at once; names are asked for elsewhere ([`names`]) and come back as an order.
 //! Hosts of the description are looked up every [`NAMES_NS`], so that they are known when they call.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use musubi_linux::clock::now_ns;
 
-use super::acceptor::{Arrival, Order, locked, ring};
+use super::exchange::{Arrival, Order, locked, ring};
 use super::names;
 use super::pending::Pending;
-use super::worker::Worker;
+use super::worker::{Dial, Worker};
 use crate::NodeId;
 use crate::topology::Way;
 
 /// How long after their hosts were looked up that is done again, nanoseconds.
 pub(super) const NAMES_NS: u64 = 30_000_000_000;
-
-/// An attempt to reach a node.
-#[derive(Debug, Default)]
-pub(super) struct Dial {
-    /// Addresses that are still to be tried.
-    addresses: VecDeque<SocketAddr>,
-    /// Token of the connection that is being tried.
-    pub(super) under_way: Option<u64>,
-}
 
 impl Worker {
     pub(super) fn look_up(&mut self, peer: NodeId) {

@@ -16,7 +16,7 @@ use rustix::event::epoll;
 
 use super::sockets::Got;
 use super::stream::Stream;
-use super::table::token_of;
+use super::tokens::token_of;
 use crate::session::{Broken, Session, State};
 use crate::status::LinkStatus;
 use crate::{NodeId, Priority};

@@ -27,6 +27,7 @@ mod connections;
 mod dialing;
 mod error;
 mod event_log;
+mod exchange;
 mod link;
 mod names;
 mod needs;
@@ -35,6 +36,7 @@ mod sockets;
 mod stream;
 mod table;
 mod tls;
+mod tokens;
 mod traffic;
 mod worker;
 
@@ -43,7 +45,7 @@ pub use admission::{HALF_OPEN_MAX, HANDSHAKES_OF_ADDRESS_MAX, HANDSHAKES_OF_KNOW
 pub use carrier::{TcpCarrier, obstacle};
 pub use error::Error;
 pub use event_log::{Counters, Entry, EventLog};
-pub use table::CARRIER;
+pub use tokens::CARRIER;
 
 /// Longest time that leaving waits for the peers' goodbyes, nanoseconds.
 pub const LEAVE_NS_MAX: u64 = 250_000_000;

@@ -9,8 +9,8 @@
 use std::io;
 use std::net::SocketAddr;
 
-use super::acceptor::Us;
 use super::admission::Ticket;
+use super::exchange::Us;
 use super::sockets::{self, FirstRecord, Got};
 use super::stream::Stream;
 use super::tls;

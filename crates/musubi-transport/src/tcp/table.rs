@@ -1,7 +1,6 @@
-//! The links of a node by their peers, and the tokens of their descriptors.
+//! The links of a node by their peers.
 //!
-//! What you may rely on: a link is found in one step, and keeps its place for the node's life. Tokens of links, of the acceptor
-//! and of other carriers differ.
+//! What you may rely on: a link is found in one step, and keeps its place for the node's life.
 //!
 //! How it works: a list, and beside it the place in that list by the node's index.
 
@@ -10,22 +9,7 @@ use std::ops::{Deref, DerefMut};
 use super::link::Link;
 use crate::NodeId;
 
-/// This carrier's number: the highest byte of its tokens.
-pub const CARRIER: u64 = 2;
-/// The acceptor's token, beyond all nodes'.
-pub(super) const ACCEPTOR: u64 = CARRIER << 56 | u32::MAX as u64;
-
 const _: () = assert!(NodeId::COUNT < u16::MAX as usize, "a place fits into 16 bits");
-
-/// The token of the link with a node.
-pub(super) fn token_of(peer: NodeId) -> u64 {
-    CARRIER << 56 | peer.index() as u64
-}
-
-/// Whose token it is.
-pub(super) fn peer_of(token: u64) -> Option<NodeId> {
-    NodeId::from_index((token & u64::from(u32::MAX)) as usize)
-}
 
 /// All links: a slice, in the order in which they were made. A link's place in it never changes.
 #[derive(Debug, Default)]

@@ -6,8 +6,9 @@
 //! How it works: every connection that is not known yet is [`Pending`], under a token of this thread's own epoll instance.
 //! What comes in is in [`super::accepting`], what goes out in [`super::dialing`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,10 +18,9 @@ use musubi_linux::descriptor::{Descriptor, read_file};
 use musubi_linux::epoll::NO_EVENT;
 use rustix::event::epoll;
 
-use super::acceptor::{Arrival, Order, Shared, Us, locked, ring, silence};
 use super::admission::{Admission, Bucket, Room};
-use super::dialing::Dial;
 use super::event_log::{EventLog, explained};
+use super::exchange::{Arrival, Order, Shared, Us, locked, ring, silence};
 use super::names::{self, Resolver};
 use super::pending::{Pending, Progress};
 use super::stream::Stream;
@@ -39,6 +39,15 @@ const LIMITS_BYTES: usize = 16 * 1024;
 const BELL: u64 = 0;
 pub(super) const LISTENER: u64 = 1;
 const FIRST_PENDING: u64 = 2;
+
+/// An attempt to reach a node.
+#[derive(Debug, Default)]
+pub(super) struct Dial {
+    /// Addresses that are still to be tried.
+    pub(super) addresses: VecDeque<SocketAddr>,
+    /// Token of the connection that is being tried.
+    pub(super) under_way: Option<u64>,
+}
 
 /// What the thread has.
 pub(super) struct Worker {
