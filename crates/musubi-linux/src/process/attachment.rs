@@ -13,7 +13,8 @@ use musubi_core::port::Clock;
 
 use crate::direction::Direction;
 use crate::error::Error;
-use crate::process::channel::receiver::{ReceivingEnd, ReceivingState};
+use crate::process::channel::incarnations::ReceivingState;
+use crate::process::channel::receiver::ReceivingEnd;
 use crate::process::channel::sender::{SendingEnd, SendingState};
 use crate::process::channel::smem::SharedEnd;
 use crate::process::channel::wait::Spin;

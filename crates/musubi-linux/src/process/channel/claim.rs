@@ -9,7 +9,7 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::task::Waker;
+use std::task::{Context, Waker};
 
 use musubi_core::plan::Fifo;
 use rustix::event::epoll;
@@ -119,6 +119,16 @@ impl End {
         }
         .tried("watching a descriptor (epoll_ctl)")?;
         if self.shared.stopping() { Err(Error::Left) } else { Ok(former) }
+    }
+
+    /// Clears the descriptor and has the attendant wake a future's task once; without a descriptor nobody could, so the task
+    /// looks again at its executor's pace. Gives the waker that was set before: drop it where its destructor does no harm.
+    pub(crate) fn listen(&self, context: &Context<'_>) -> Option<Waker> {
+        self.clear_event();
+        self.set_waker(context.waker().clone()).unwrap_or_else(|_| {
+            context.waker().wake_by_ref();
+            None
+        })
     }
 
     /// Has the attendant raise a notification at `at_ns` ([`crate::os::clock::now_ns`]) unless disarmed before. Cheap if

@@ -133,12 +133,22 @@ impl TxLink {
     pub fn counterpart(&self) -> Counterpart {
         Counterpart { participant: self.participant, epoch: self.epoch, serial: self.serial }
     }
+
+    /// Whether both are one incarnation in one mapping of its memory. A peer that introduces itself twice is mapped twice.
+    pub(crate) fn is(&self, other: &TxLink) -> bool {
+        self.counterpart() == other.counterpart() && Arc::ptr_eq(self.words.section(), other.words.section())
+    }
 }
 
 impl RxSender {
     /// Who this is.
     pub fn counterpart(&self) -> Counterpart {
         Counterpart { participant: self.participant, epoch: self.epoch, serial: self.serial }
+    }
+
+    /// As [`TxLink::is`].
+    pub(crate) fn is(&self, other: &RxSender) -> bool {
+        self.counterpart() == other.counterpart() && Arc::ptr_eq(self.words.section(), other.words.section())
     }
 }
 

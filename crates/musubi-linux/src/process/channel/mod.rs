@@ -11,6 +11,7 @@ pub mod smem;
 pub mod wait;
 
 pub(crate) mod event_fd;
+pub(crate) mod incarnations;
 pub(crate) mod latest_timer;
 pub(crate) mod shelf;
 pub(crate) mod wait_any;

@@ -17,7 +17,6 @@ use std::task::{Context, Poll};
 use musubi_core::Error;
 use musubi_core::channel::{Deadline, SendingEnd as SendingEndTrait, Usage};
 use musubi_core::fifo::{Entry, Loan, Notified, Sender, SenderReady};
-use musubi_core::layout::waiting;
 use musubi_core::plan::FilterRule;
 use musubi_core::words::{OwnWords, PeerWords};
 
@@ -27,7 +26,7 @@ use crate::process::channel::coherence::Hints;
 use crate::process::channel::doorbell::LinkDoorbell;
 use crate::process::channel::mailbox::{Counterpart, TxLink, TxLinks};
 use crate::process::channel::shelf::Shelf;
-use crate::process::channel::wait::{Sleep, Spin, stream_pause};
+use crate::process::channel::wait::{Sleep, Spin, Waiters, stream_pause};
 
 /// The sending end of a FIFO channel.
 #[derive(Debug)]
@@ -49,8 +48,7 @@ pub(crate) struct SendingState {
     loss_unreported: bool,
     /// A receiver that has gone raised an event that was not taken.
     has_former_event: bool,
-    sleepers: u32,
-    armed: bool,
+    waiters: Waiters,
     is_each: bool,
     /// When the attendant raises what the filter holds back.
     held_until_ns: Option<u64>,
@@ -77,8 +75,7 @@ impl SendingState {
             gone_seen: 0,
             loss_unreported: false,
             has_former_event: false,
-            sleepers: 0,
-            armed: false,
+            waiters: Waiters::default(),
             is_each: fifo.filter.is_each(),
             held_until_ns: None,
             end,
@@ -107,7 +104,7 @@ impl SendingState {
         // A last look at each: an event that it raised before it went is not lost with it.
         self.core.poll();
         // Those that came and went since the last look: what they gave back is taken in order. `lost` keeps their memory.
-        for (link, began) in lost.iter().filter(|(link, _)| !is_same_link(Some(link), self.link.as_ref())) {
+        for (link, began) in lost.iter().filter(|(link, _)| !self.link.as_ref().is_some_and(|known| known.is(link))) {
             self.core.set_receiver(Some(extended(link)), *began);
             self.core.poll();
         }
@@ -115,8 +112,8 @@ impl SendingState {
             self.gone_seen = gone;
             self.loss_unreported = true;
         }
-        let changed = !lost.is_empty() || !is_same_link(receiver.as_ref(), self.link.as_ref());
-        if changed || receiver.is_none() {
+        let is_known = receiver.as_ref().zip(self.link.as_ref()).is_some_and(|(receiver, known)| receiver.is(known));
+        if !lost.is_empty() || !is_known {
             self.has_former_event |= self.core.take_event();
             self.core.set_receiver(receiver.as_ref().map(extended), start);
         }
@@ -134,11 +131,6 @@ impl SendingState {
     fn take_event(&mut self) -> bool {
         let is_former = std::mem::take(&mut self.has_former_event);
         self.core.take_event() || is_former
-    }
-
-    fn waiting_bits(&self) -> u32 {
-        let asleep = if self.sleepers > 0 { waiting::ASLEEP } else { 0 };
-        asleep | if self.armed { waiting::ARMED } else { 0 }
     }
 
     fn notify(&mut self) -> Notified {
@@ -184,27 +176,15 @@ impl SendingState {
             let expected = self.core.bell().map_or(0, |bell| bell.look(0));
             (link, expected)
         });
-        self.sleepers += 1;
-        let mut ready = self.core.announce_wait(self.waiting_bits());
+        self.waiters.sleepers += 1;
+        let mut ready = self.core.announce_wait(self.waiters.bits());
         ready.event |= self.has_former_event;
         (Sleep::new(bell, self.version.unwrap_or(0)), ready)
     }
 
     fn finish_sleep(&mut self) {
-        self.sleepers -= 1;
-        self.core.withdraw_wait(self.waiting_bits());
-    }
-}
-
-/// Whether both are one incarnation in one mapping of its memory. A peer that introduces itself twice is mapped twice.
-fn is_same_link(one: Option<&TxLink>, other: Option<&TxLink>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => {
-            let identity = |link: &TxLink| (link.participant, link.epoch, link.serial);
-            identity(one) == identity(other) && Arc::ptr_eq(one.words.section(), other.words.section())
-        }
-        (None, None) => true,
-        _ => false,
+        self.waiters.sleepers -= 1;
+        self.core.withdraw_wait(self.waiters.bits());
     }
 }
 
@@ -257,9 +237,7 @@ impl SendingEnd {
     /// Makes every thread of this process that sleeps at this end look again, for a caller that made a block free.
     pub fn wake_sleepers(&self) {
         let state = self.state();
-        if state.sleepers > 0 {
-            state.links.change(|_| ());
-        }
+        state.waiters.wake(&state.links);
     }
 
     /// A descriptor for event loops, readable when the receiver has rung or changed; see [`SendingEnd::arm`].
@@ -275,8 +253,8 @@ impl SendingEnd {
         let mut state = self.state();
         state.end.clear_event();
         state.follow();
-        state.armed = true;
-        let bits = state.waiting_bits();
+        state.waiters.armed = true;
+        let bits = state.waiters.bits();
         state.core.announce_wait(bits).block
     }
 
@@ -284,8 +262,8 @@ impl SendingEnd {
     /// readable when the receiver changes.
     pub fn disarm(&self) {
         let mut state = self.state();
-        state.armed = false;
-        let bits = state.waiting_bits();
+        state.waiters.armed = false;
+        let bits = state.waiters.bits();
         state.core.withdraw_wait(bits);
     }
 
@@ -449,15 +427,10 @@ impl SendingEndTrait for SendingEnd {
         // Dropped last: a waker's destructor is foreign code, which may use this end.
         let _former;
         let mut state = self.state();
-        state.end.clear_event();
-        _former = state.end.set_waker(context.waker().clone());
-        if _former.is_err() {
-            // Without a descriptor nobody could wake us; so look again at the executor's pace.
-            context.waker().wake_by_ref();
-        }
-        state.armed = true;
+        _former = state.end.listen(context);
+        state.waiters.armed = true;
         state.follow();
-        let bits = state.waiting_bits();
+        let bits = state.waiters.bits();
         if state.core.announce_wait(bits).block {
             return Poll::Ready(Ok(()));
         }

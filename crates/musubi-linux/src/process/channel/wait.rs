@@ -6,14 +6,14 @@
 use std::sync::atomic::AtomicU32;
 
 use musubi_core::channel::Deadline;
-use musubi_core::layout::{rx, tx};
+use musubi_core::layout::{rx, tx, waiting};
 use musubi_core::plan::Plan;
 use musubi_core::words::PeerWord;
 
 use crate::os::clock::now_ns;
 use crate::os::futex::{self, Wake, Watch};
 use crate::os::realtime;
-use crate::process::channel::mailbox::{RxSender, TxLink};
+use crate::process::channel::mailbox::{RxSender, TxLink, Versioned};
 
 /// Looks between two readings of the clock while spinning.
 const LOOKS: u32 = 64;
@@ -63,6 +63,28 @@ impl Spin {
             if now_ns() >= end_ns {
                 return None;
             }
+        }
+    }
+}
+
+/// Who waits at an end without a look of its own: threads that sleep, and a future or an event loop that is armed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waiters {
+    pub(crate) sleepers: u32,
+    pub(crate) armed: bool,
+}
+
+impl Waiters {
+    /// What the other side is to see of it, as the bits of `WAITING`.
+    pub(crate) fn bits(self) -> u32 {
+        let asleep = if self.sleepers > 0 { waiting::ASLEEP } else { 0 };
+        asleep | if self.armed { waiting::ARMED } else { 0 }
+    }
+
+    /// Makes every thread of this process that sleeps on a mailbox look again.
+    pub(crate) fn wake<T>(self, links: &Versioned<T>) {
+        if self.sleepers > 0 {
+            links.change(|_| ());
         }
     }
 }
