@@ -97,7 +97,7 @@ impl<B: Block> Engine<B> {
     pub(super) fn connect_asked(&mut self, place: u16, header: &Header, links: &mut impl Links<Block = B>) {
         let asker = Asker { place, tag: header.tag };
         if let Err(error) = self.begin_asking(asker, header, links) {
-            self.answer(asker, header, Err(error), links);
+            self.answer(asker, Err(error), links);
         }
     }
 
@@ -149,7 +149,7 @@ impl<B: Block> Engine<B> {
     ) {
         let asker = Asker { place, tag: header.tag };
         let accepted = self.accept(place, header, payload, links);
-        self.answer(asker, header, accepted.map(|_| ()), links);
+        self.answer(asker, accepted.map(|_| ()), links);
         if let (Ok((kind, to)), Some(from)) = (accepted, EndpointId::from_bits(header.from)) {
             self.join(to, from, Role { kind, receives: true }, header.tag, links);
         }
@@ -216,8 +216,7 @@ impl<B: Block> Engine<B> {
         let Some(end) = self.end_at(from) else { return };
         let Some(asking) = end.asking.take() else { return };
         self.forget_asking(asking);
-        let header = Header { from: from.bits(), to: asking.to.bits(), ..Header::new(Kind::Connect as u8) };
-        self.answer(asking.asker, &header, result, links);
+        self.answer(asking.asker, result, links);
         match result {
             Ok(()) => {
                 if let Some(end) = self.end_at(from) {
@@ -242,16 +241,10 @@ impl<B: Block> Engine<B> {
         let _ = self.take_outcome(asking.request);
     }
 
-    fn answer(
-        &mut self,
-        asker: Asker,
-        question: &Header,
-        result: Result<(), Error>,
-        links: &mut impl Links<Block = B>,
-    ) {
+    /// Says to who asked what became of it; the question's tag says of which.
+    fn answer(&mut self, asker: Asker, result: Result<(), Error>, links: &mut impl Links<Block = B>) {
         let status = result.map_or_else(Error::wire, |()| 0);
-        let (from, to) = (question.from, question.to);
-        let header = Header { tag: asker.tag, status, from, to, ..Header::new(Kind::ConnectReply as u8) };
+        let header = Header { tag: asker.tag, status, ..Header::new(Kind::ConnectReply as u8) };
         self.emit_at(asker.place, header, &[], links);
     }
 
