@@ -28,7 +28,6 @@ use crate::{EndpointId, Error};
 use crate::engine::{Outcome, Sending};
 use crate::running::Running;
 use musubi_transport::LinkError;
-use musubi_transport::running::Ways as _;
 
 /// Anything that names an endpoint.
 pub trait Named {
@@ -239,7 +238,7 @@ impl<R: Running> Endpoint<R> {
         let id = self.own.id;
         let took = self.own.node.runtime.wait_for(deadline, |engine, links| {
             // A more urgent one may have come right behind the first.
-            links.take_in(engine);
+            R::take_in(engine, links);
             engine.receive_message(id, links).transpose()
         });
         Ok(Message::new(took??))
@@ -265,7 +264,7 @@ impl<R: Running> Endpoint<R> {
         let id = self.own.id;
         self.own.node.request(
             |engine, links| {
-                links.take_in(engine);
+                R::take_in(engine, links);
                 engine.receive_message_later(id, links)
             },
             |outcome| match outcome {

@@ -12,10 +12,6 @@ pub trait Ways: Links {
     /// The time now, in nanoseconds of the clock that deadlines are on.
     fn now_ns(&mut self) -> u64;
 
-    /// Gives the engine what has arrived: before taking the most urgent message, say, as a more urgent one may lie right
-    /// behind the first.
-    fn take_in<P: Protocol<Block = Self::Block>>(&mut self, engine: &mut P);
-
     /// Takes back the memory of a payload that is no longer needed.
     fn recycle(&mut self, payload: Payload<Self::Block>);
 }
@@ -35,6 +31,10 @@ pub trait Running: Clone + Send + Sync + Unpin + 'static {
 
     /// This node.
     fn id(&self) -> NodeId;
+
+    /// Gives the engine what the links have, in an operation of [`Running::with`] or another: before taking the most urgent
+    /// message, say, as a more urgent one may lie right behind the first. Links and engine do not call each other for it.
+    fn take_in(engine: &mut Self::Protocol, links: &mut Self::Ways);
 
     /// Does something with the engine, and flushes what it sent.
     ///

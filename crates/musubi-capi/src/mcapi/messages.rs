@@ -8,11 +8,11 @@ use core::ffi::c_void;
 use musubi_mcapi::engine::Sending;
 use musubi_mcapi::{EndpointId, Error};
 use musubi_transport::links::Payload;
-use musubi_transport::running::Ways as _;
+use musubi_transport::running::Running as _;
 
 use super::endpoints::{fails_on_limit, named};
 use super::exports::export;
-use super::node::{Block, NodeEngine, NodeLinks, ThreadNode, bound};
+use super::node::{Block, Node, NodeEngine, NodeLinks, ThreadNode, bound};
 use super::requests::{Goes, Result as Became, take_message};
 use super::status::Status;
 use super::waiting::{Begun, begin};
@@ -144,7 +144,7 @@ export! {
             room(buffer, buffer_size)?;
             let goes = Goes::Message { buffer: buffer.cast(), size: buffer_size };
             let by = |engine: &mut NodeEngine, links: &mut NodeLinks| {
-                links.take_in(engine);
+                Node::take_in(engine, links);
                 Ok(Begun::Later(engine.receive_message_later(end(receive_endpoint)?, links)?))
             };
             // SAFETY: the caller's promise: the buffer is the library's until the request has completed.
@@ -164,7 +164,7 @@ export! {
 /// Receives, waiting as long as the endpoint's attribute says.
 fn receive(bound: &ThreadNode, at: EndpointId) -> Result<Payload<Block>, Status> {
     let tried = bound.with(|engine, links| {
-        links.take_in(engine);
+        Node::take_in(engine, links);
         Ok(match engine.receive_message(at, links)? {
             Some(message) => Ok(message.payload),
             None => Err(engine.endpoint_timeout_ms(at)?),
@@ -176,7 +176,7 @@ fn receive(bound: &ThreadNode, at: EndpointId) -> Result<Payload<Block>, Status>
     };
     bound.wait(timeout_ms, |engine, links| {
         // A more urgent one may have come right behind the first.
-        links.take_in(engine);
+        Node::take_in(engine, links);
         match engine.receive_message(at, links) {
             Ok(message) => message.map(|message| Ok(message.payload)),
             Err(error) => Some(Err(error.into())),

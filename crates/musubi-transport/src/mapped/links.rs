@@ -14,12 +14,9 @@ use musubi_core::mapped::Host;
 use crate::NodeId;
 use crate::frame::{Header, Kinds};
 use crate::links::{Links, Loss, NoBlock, Payload, Report, Sent, Short};
-use crate::protocol::Protocol;
 use crate::running::Ways;
 use crate::shm::records::{self, Frame, Refused};
 
-/// Most reports that one [`Ways::take_in`] takes.
-const ARRIVED_MAX: u32 = 256;
 /// Time between two reports that a wanted node is not there, nanoseconds.
 const ABSENT_NS: u64 = 20_000_000;
 
@@ -316,14 +313,6 @@ impl<B: Host> Links for MappedLinks<B> {
 impl<B: Host> Ways for MappedLinks<B> {
     fn now_ns(&mut self) -> u64 {
         self.host.now_ns()
-    }
-
-    fn take_in<P: Protocol<Block = NoBlock>>(&mut self, engine: &mut P) {
-        for _ in 0..ARRIVED_MAX {
-            let now_ns = self.host.now_ns();
-            let Some(report) = self.next_report(now_ns) else { return };
-            engine.report(now_ns, report, self);
-        }
     }
 
     fn recycle(&mut self, payload: Payload<NoBlock>) {

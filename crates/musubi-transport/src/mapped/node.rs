@@ -25,6 +25,8 @@ use crate::{LinkError, NodeId};
 
 /// Longest rest between two looks, nanoseconds: what a ring that was lost costs at most.
 const REST_NS_MAX: u64 = 10_000_000;
+/// Most reports that are taken in at a time.
+const REPORTS_MAX: u32 = 256;
 /// Most looks at the links of one [`Running::with_arrivals`].
 const ARRIVALS_MAX: u32 = 16;
 
@@ -86,10 +88,19 @@ enum Next<R> {
     Rest(u64),
 }
 
+/// Gives the engine what the links have, at most [`REPORTS_MAX`] reports.
+fn take_in<P: Protocol<Block = NoBlock>, B: Host>(engine: &mut P, links: &mut MappedLinks<B>) {
+    for _ in 0..REPORTS_MAX {
+        let now_ns = links.now_ns();
+        let Some(report) = links.next_report(now_ns) else { return };
+        engine.report(now_ns, report, links);
+    }
+}
+
 impl<P: Protocol<Block = NoBlock>, B: Host> State<P, B> {
     /// Takes in what the links have and does what is due; gives when something is due again.
     fn round(&mut self) -> u64 {
-        self.links.take_in(&mut self.engine);
+        take_in(&mut self.engine, &mut self.links);
         let now_ns = self.links.now_ns();
         let due_ns = self.engine.tick(now_ns, &mut self.links);
         self.links.flush();
@@ -262,6 +273,10 @@ impl<P: Protocol<Block = NoBlock>, B: Host + Sync + 'static> Running for Node<P,
 
     fn id(&self) -> NodeId {
         self.shared.me
+    }
+
+    fn take_in(engine: &mut P, links: &mut MappedLinks<B>) {
+        take_in(engine, links);
     }
 
     fn with<R>(&self, operation: impl FnOnce(&mut P, &mut MappedLinks<B>) -> R) -> Result<R, LinkError> {

@@ -298,11 +298,6 @@ impl Ways for NodeLinks {
     }
 
     #[inline]
-    fn take_in<P: Protocol<Block = Block>>(&mut self, engine: &mut P) {
-        intake::all(engine, self);
-    }
-
-    #[inline]
     fn recycle(&mut self, payload: Payload<Block>) {
         NodeLinks::recycle(self, payload);
     }
@@ -318,6 +313,11 @@ impl<P: Protocol<Block = Block>> Running for Node<P> {
     #[inline]
     fn id(&self) -> NodeId {
         Node::id(self)
+    }
+
+    #[inline]
+    fn take_in(engine: &mut P, links: &mut NodeLinks) {
+        intake::all(engine, links);
     }
 
     #[inline(always)]
