@@ -13,6 +13,7 @@ pub mod records;
 
 #[cfg(feature = "std")]
 mod arrivals;
+#[cfg(feature = "std")]
 mod block;
 #[cfg(feature = "std")]
 mod carrier;
@@ -27,4 +28,5 @@ mod regulation;
 pub use arrivals::Arrival;
 #[cfg(feature = "std")]
 pub use block::Block;
+#[cfg(feature = "std")]
 pub use carrier::{Refusals, ShmCarrier};
