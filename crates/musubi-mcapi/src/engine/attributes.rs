@@ -10,12 +10,9 @@
 
 use alloc::vec::Vec;
 
-use super::messages::SEND_BUFFERS;
-use super::table::Endpoint;
-use super::{ChannelKind, Engine};
-use crate::limits::{MESSAGE_BYTES_MAX, MESSAGE_CREDIT, PACKET_BYTES_MAX, PRIORITIES};
-use crate::{EndpointId, Error};
-use musubi_transport::links::Block;
+use super::ChannelKind;
+use crate::Error;
+use crate::limits::{MESSAGE_BYTES_MAX, PACKET_BYTES_MAX, PRIORITIES};
 
 /// Values of the attribute that says what an endpoint is for.
 pub mod endpoint_type {
@@ -51,7 +48,7 @@ pub mod endpoint_status {
 }
 
 /// Numbers of the attributes of an endpoint.
-mod number {
+pub(super) mod number {
     pub const TYPE: u32 = 0;
     pub const GET_COUNT: u32 = 1;
     pub const GET_SOURCE: u32 = 2;
@@ -70,7 +67,7 @@ mod number {
     pub const OTHERS_END: u32 = OTHERS_FIRST + 4 * 32;
 }
 
-const READ_ONLY: [u32; 5] =
+pub(super) const READ_ONLY: [u32; 5] =
     [number::GET_COUNT, number::GET_SOURCE, number::SEND_BUFFERS, number::RECEIVE_BUFFERS, number::STATUS];
 
 /// Numbers of the attributes of a node: there is one, its type, and the type is always regular.
@@ -108,7 +105,7 @@ impl Attributes {
     }
 
     /// The largest payload that the endpoint can have while it is of its type.
-    fn payload_max_now(&self) -> u32 {
+    pub fn payload_max_now(&self) -> u32 {
         let limit = match self.kind {
             endpoint_type::PACKET_CHANNEL => PACKET_BYTES_MAX,
             endpoint_type::SCALAR_CHANNEL => 8,
@@ -117,7 +114,7 @@ impl Attributes {
         self.payload_max.min(limit as u32)
     }
 
-    fn set(&mut self, number: u32, value: u32) -> Result<(), Error> {
+    pub fn set(&mut self, number: u32, value: u32) -> Result<(), Error> {
         let (place, valid) = match number {
             number::TYPE => (&mut self.kind, matches!(value, 1 | 2 | 4)),
             number::PAYLOAD_MAX => (&mut self.payload_max, (1..=PACKET_BYTES_MAX as u32).contains(&value)),
@@ -196,79 +193,6 @@ pub fn check_new_node_attribute(number: u32, value: &[u8]) -> Result<(), Error> 
 /// The value of an attribute of this node.
 pub(super) fn node_attribute_value(number: u32) -> Result<Value, Error> {
     check_node_attribute(number, 4).map(|()| Value::One(NODE_TYPE_REGULAR))
-}
-
-impl<B: Block> Engine<B> {
-    /// Sets an attribute of an endpoint of this node.
-    ///
-    /// # Errors
-    /// [`Error::EndpointRemote`], [`Error::EndpointInvalid`], [`Error::AttributeNumber`], [`Error::AttributeNotSupported`],
-    /// [`Error::AttributeSize`], [`Error::AttributeReadOnly`], [`Error::ChannelConnected`], [`Error::AttributeValue`]: the first of
-    /// these that holds.
-    pub fn set_endpoint_attribute(&mut self, endpoint: EndpointId, number: u32, value: &[u8]) -> Result<(), Error> {
-        self.alive()?;
-        if endpoint.node() != self.me {
-            return Err(Error::EndpointRemote);
-        }
-        let ours = self.our(endpoint)?;
-        check_endpoint_attribute(number, value.len())?;
-        if READ_ONLY.contains(&number) {
-            return Err(Error::AttributeReadOnly);
-        }
-        if self.channel_is_connected(ours) {
-            return Err(Error::ChannelConnected);
-        }
-        let word = value.try_into().map(u32::from_ne_bytes).map_err(|_| Error::AttributeSize)?;
-        if number == number::PAYLOAD_MAX && word > self.endpoints.payload_max {
-            return Err(Error::AttributeValue);
-        }
-        self.our_mut(endpoint)?.attributes.set(number, word)
-    }
-
-    /// The timeout attribute of one of our endpoints, in milliseconds; `u32::MAX` is for ever.
-    ///
-    /// # Errors
-    /// [`Error::EndpointInvalid`].
-    pub fn endpoint_timeout_ms(&self, endpoint: EndpointId) -> Result<u32, Error> {
-        Ok(self.our(endpoint)?.attributes.timeout_ms)
-    }
-
-    /// The value of an attribute of an endpoint of ours.
-    pub(super) fn attribute_value(&self, endpoint: EndpointId, number: u32) -> Result<Value, Error> {
-        let endpoint = self.our(endpoint)?;
-        let attributes = &endpoint.attributes;
-        let word = match number {
-            number::TYPE => attributes.kind,
-            number::GET_COUNT => endpoint.gets.max(u32::from(self.channel_is_connected(endpoint))),
-            number::GET_SOURCE => {
-                let source = endpoint.get_source.map_or([u32::MAX; 2], |node| [node.domain(), node.node()]);
-                return Ok(Value::Two(source));
-            }
-            number::PAYLOAD_MAX => attributes.payload_max_now(),
-            number::BUFFER_TYPE => 0,
-            number::MEMORY_TYPE => attributes.memory_type,
-            number::PRIORITIES => attributes.priorities,
-            number::PRIORITY => attributes.priority,
-            number::SEND_BUFFERS => SEND_BUFFERS as u32,
-            number::RECEIVE_BUFFERS => self.receive_buffers(endpoint),
-            number::STATUS => self.status(endpoint),
-            number::TIMEOUT => attributes.timeout_ms,
-            _ => return check_endpoint_attribute(number, 4).and(Err(Error::AttributeNumber)),
-        };
-        Ok(Value::One(word))
-    }
-
-    /// Buffers that are free: of messages, those that a single node can still fill if all that is unread is from it.
-    fn receive_buffers(&self, endpoint: &Endpoint<B>) -> u32 {
-        let of_messages = || MESSAGE_CREDIT.saturating_sub(endpoint.queued as u32);
-        self.channel_buffers(endpoint).unwrap_or_else(of_messages)
-    }
-
-    pub(super) fn status(&self, endpoint: &Endpoint<B>) -> u32 {
-        let channel = self.channel_status(endpoint);
-        let got = if endpoint.gets > 0 { endpoint_status::GET_PENDING } else { 0 };
-        channel | (channel >> 16 & 0xf) | got
-    }
 }
 
 /// The bits of an end's kind and direction.

@@ -3,7 +3,7 @@
 //! What you may rely on: looking changes nothing.
 
 use super::attributes::role_status;
-use super::channels::ChannelEnd;
+use super::channel::end::ChannelEnd;
 use super::inspect::ChannelPicture;
 use super::table::Endpoint;
 use super::{ChannelKind, Engine, endpoint_status};

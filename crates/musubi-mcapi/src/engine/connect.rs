@@ -12,8 +12,8 @@
 //! Where the standard contradicts itself: an endpoint that somebody has got cannot be connected, but every program gets
 //! it before it connects. Here gets by the connecting node and by the two owners do not count; one by anybody else does.
 
+use super::channel::end::{Asker, Asking, ChannelEnd, ChannelRequest, OF_RECEIVER, Wire};
 use super::channel::state::Role;
-use super::channels::{ChannelEnd, ChannelRequest, OF_RECEIVER, Wire};
 use super::requests::Doing;
 use super::{ChannelKind, Engine, Outcome, RequestId};
 use crate::engine::frame::{Header, Kind, class_of};
@@ -27,24 +27,6 @@ const FAIL_ON_MEMORY_LIMIT: u32 = 0x0001_0000;
 /// Attributes that both ends must have equal: payload, buffer type, memory type, priorities, priority.
 const COMPARED: usize = 5;
 const COMPARED_BYTES: usize = 4 * COMPARED;
-
-/// Who asked for a connection: its place among the peers, and its question's tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asker {
-    pub place: u16,
-    pub tag: u32,
-}
-
-/// A connecting that is under way at the owner of the sending end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asking {
-    pub kind: ChannelKind,
-    /// The receiving end, whose owner is asked.
-    pub to: EndpointId,
-    pub asker: Asker,
-    /// The question's request.
-    pub request: RequestId,
-}
 
 impl<B: Block> Engine<B> {
     /// Connects two endpoints anywhere; completes with `Outcome::Plain` once both owners know.

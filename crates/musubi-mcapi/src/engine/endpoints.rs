@@ -1,13 +1,16 @@
-//! Endpoints of this node: creation, deletion.
+//! Endpoints of this node: creation, deletion, their attributes.
 //!
 //! What you may rely on: an endpoint that is connected is not deleted. Of one that is, every node that had sent to it or got it is
 //! told, and whoever waits at it hears [`Error::EndpointDeleted`].
 //!
 //! How it works: names are given by the table of endpoints; who waited for the port of a new one is answered at once.
 
+use super::attributes::{READ_ONLY, Value, check_endpoint_attribute, endpoint_status, number};
+use super::messages::SEND_BUFFERS;
 use super::table::Endpoint;
 use super::{Engine, Outcome};
 use crate::engine::frame::{Header, Kind};
+use crate::limits::MESSAGE_CREDIT;
 use crate::{EndpointId, Error};
 use musubi_transport::links::{Block, Links};
 
@@ -89,5 +92,76 @@ impl<B: Block> Engine<B> {
     pub(super) fn our_mut(&mut self, id: EndpointId) -> Result<&mut Endpoint<B>, Error> {
         let error = if self.left { Error::NodeNotInitialized } else { Error::EndpointInvalid };
         self.endpoints.get_mut(id).ok_or(error)
+    }
+
+    /// Sets an attribute of an endpoint of this node.
+    ///
+    /// # Errors
+    /// [`Error::EndpointRemote`], [`Error::EndpointInvalid`], [`Error::AttributeNumber`], [`Error::AttributeNotSupported`],
+    /// [`Error::AttributeSize`], [`Error::AttributeReadOnly`], [`Error::ChannelConnected`], [`Error::AttributeValue`]: the first of
+    /// these that holds.
+    pub fn set_endpoint_attribute(&mut self, endpoint: EndpointId, number: u32, value: &[u8]) -> Result<(), Error> {
+        self.alive()?;
+        if endpoint.node() != self.me {
+            return Err(Error::EndpointRemote);
+        }
+        let ours = self.our(endpoint)?;
+        check_endpoint_attribute(number, value.len())?;
+        if READ_ONLY.contains(&number) {
+            return Err(Error::AttributeReadOnly);
+        }
+        if self.channel_is_connected(ours) {
+            return Err(Error::ChannelConnected);
+        }
+        let word = value.try_into().map(u32::from_ne_bytes).map_err(|_| Error::AttributeSize)?;
+        if number == number::PAYLOAD_MAX && word > self.endpoints.payload_max {
+            return Err(Error::AttributeValue);
+        }
+        self.our_mut(endpoint)?.attributes.set(number, word)
+    }
+
+    /// The timeout attribute of one of our endpoints, in milliseconds; `u32::MAX` is for ever.
+    ///
+    /// # Errors
+    /// [`Error::EndpointInvalid`].
+    pub fn endpoint_timeout_ms(&self, endpoint: EndpointId) -> Result<u32, Error> {
+        Ok(self.our(endpoint)?.attributes.timeout_ms)
+    }
+
+    /// The value of an attribute of an endpoint of ours.
+    pub(super) fn attribute_value(&self, endpoint: EndpointId, number: u32) -> Result<Value, Error> {
+        let endpoint = self.our(endpoint)?;
+        let attributes = &endpoint.attributes;
+        let word = match number {
+            number::TYPE => attributes.kind,
+            number::GET_COUNT => endpoint.gets.max(u32::from(self.channel_is_connected(endpoint))),
+            number::GET_SOURCE => {
+                let source = endpoint.get_source.map_or([u32::MAX; 2], |node| [node.domain(), node.node()]);
+                return Ok(Value::Two(source));
+            }
+            number::PAYLOAD_MAX => attributes.payload_max_now(),
+            number::BUFFER_TYPE => 0,
+            number::MEMORY_TYPE => attributes.memory_type,
+            number::PRIORITIES => attributes.priorities,
+            number::PRIORITY => attributes.priority,
+            number::SEND_BUFFERS => SEND_BUFFERS as u32,
+            number::RECEIVE_BUFFERS => self.receive_buffers(endpoint),
+            number::STATUS => self.status(endpoint),
+            number::TIMEOUT => attributes.timeout_ms,
+            _ => return check_endpoint_attribute(number, 4).and(Err(Error::AttributeNumber)),
+        };
+        Ok(Value::One(word))
+    }
+
+    /// Buffers that are free: of messages, those that a single node can still fill if all that is unread is from it.
+    fn receive_buffers(&self, endpoint: &Endpoint<B>) -> u32 {
+        let of_messages = || MESSAGE_CREDIT.saturating_sub(endpoint.queued as u32);
+        self.channel_buffers(endpoint).unwrap_or_else(of_messages)
+    }
+
+    pub(super) fn status(&self, endpoint: &Endpoint<B>) -> u32 {
+        let channel = self.channel_status(endpoint);
+        let got = if endpoint.gets > 0 { endpoint_status::GET_PENDING } else { 0 };
+        channel | (channel >> 16 & 0xf) | got
     }
 }

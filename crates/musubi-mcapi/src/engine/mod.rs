@@ -53,8 +53,7 @@ pub use inbox::{LEFT_OVER_BYTES_MAX, LEFT_OVER_COST};
 pub use messages::SEND_BUFFERS;
 pub use packets::QUEUED_PACKET_BYTES_MAX;
 pub use peers::{OUTBOX_BYTES_MAX, OUTBOX_FRAMES_MAX, PeerCounters, QUESTIONS_MAX};
-pub use polled::{OPEN_POLLED_MS, OPEN_POLLS};
-pub use requests::REQUESTS_MAX;
+pub use requests::{OPEN_POLLED_MS, OPEN_POLLS, REQUESTS_MAX};
 
 /// What became of something to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

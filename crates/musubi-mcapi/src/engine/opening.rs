@@ -7,8 +7,8 @@
 //! How it works: a close of the sending end travels in the class of the channel's data, so it does not overtake them.
 //! Everything else travels with the control frames.
 
+use super::channel::end::{ChannelRequest, Wire};
 use super::channel::state::Role;
-use super::channels::{ChannelRequest, Wire};
 use super::requests::Doing;
 use super::{ChannelHandle, ChannelKind, Engine, Outcome, RequestId};
 use crate::engine::frame::{Header, Kind};

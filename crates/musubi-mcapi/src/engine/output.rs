@@ -16,7 +16,7 @@
 
 use alloc::vec::Vec;
 
-use super::channels::ChannelRequest;
+use super::channel::end::ChannelRequest;
 use super::peer::news::NEWS_NS;
 use super::peers::{ME, OUTBOX_BYTES_MAX, OUTBOX_FRAMES_MAX, QUESTIONS_MAX, Unconfirmed};
 use super::requests::Doing;

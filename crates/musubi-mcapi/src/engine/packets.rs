@@ -11,8 +11,8 @@
 use alloc::vec;
 
 use super::channel::credit::{Count, PACKETS};
+use super::channel::end::{ChannelEnd, ChannelRequest, QueuedPacket};
 use super::channel::state::Role;
-use super::channels::{ChannelEnd, ChannelRequest};
 use super::messages::SEND_BUFFERS;
 use super::requests::Doing;
 use super::{ChannelHandle, ChannelKind, Engine, Outcome, RequestId, Sending};
@@ -26,13 +26,6 @@ use musubi_transport::links::{Block, Links, Payload, Sent, SharedBytes, Short};
 pub const QUEUED_PACKET_BYTES_MAX: usize = 16 * PACKET_BYTES_MAX;
 /// Flag of a credit frame: the sender has found no room.
 const ASKS: u8 = 1;
-
-/// A packet that waits to be sent.
-#[derive(Debug)]
-pub(super) struct QueuedPacket {
-    pub request: RequestId,
-    pub payload: SharedBytes,
-}
 
 impl<B: Block> Engine<B> {
     /// Sends a packet now, if it can go.

@@ -2,45 +2,20 @@
 //!
 //! What you may rely on: an opening or closing completes when both ends are open or closed; a send when the receiving node
 //! has it. But programs of one thread loop until one end is open before they open the other one, or until a message is
-//! sent before they receive any, and would never end. So what has been asked for [`OPEN_POLLS`] times and for
+//! sent before they receive any, and would never end. So what has been asked for [`OPEN_POLLS`](super::OPEN_POLLS) times and for
 //! [`OPEN_POLLED_MS`] completes alone, if it is between connected ends, or to an endpoint, of this node. Whatever the
 //! program does afterwards, it sees what it would have seen otherwise: what it sends stays for the other end, up to the
 //! credit. Whoever waits, or asks about another node, waits for both.
 //!
-//! How it works: the clock is read by the first question and by those after the [`OPEN_POLLS`]th. The end is opened; a closing or
+//! How it works: the clock is read by the first question and by those after the [`OPEN_POLLS`](super::OPEN_POLLS)th. The end is opened; a closing or
 //! sending only completes, as the other end's program has yet to read and close.
 
-use super::channels::ChannelRequest;
+use super::channel::end::ChannelRequest;
 use super::peers::ME;
 use super::requests::Doing;
 use super::{Engine, Outcome, RequestId};
 use crate::EndpointId;
 use musubi_transport::links::{Block, Links};
-
-/// How often a program must have asked.
-pub const OPEN_POLLS: u32 = 1000;
-/// For how long, milliseconds.
-pub const OPEN_POLLED_MS: u32 = 200;
-const OPEN_POLLED_NS: u64 = OPEN_POLLED_MS as u64 * 1_000_000;
-
-/// How often and since when a program has asked for a request.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Polled {
-    times: u32,
-    since_ns: u64,
-}
-
-impl Polled {
-    /// Once more. True if that was often and long enough.
-    fn once_more(&mut self, clock: impl FnOnce() -> u64) -> bool {
-        self.times = self.times.saturating_add(1);
-        if self.times == 1 {
-            self.since_ns = clock();
-            return false;
-        }
-        self.times > OPEN_POLLS && clock().saturating_sub(self.since_ns) >= OPEN_POLLED_NS
-    }
-}
 
 impl<B: Block> Engine<B> {
     /// A program asks, without waiting, for a request that has not completed, and nobody waits for it.

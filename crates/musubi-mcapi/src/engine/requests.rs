@@ -8,8 +8,7 @@
 
 use alloc::vec::Vec;
 
-use super::channels::ChannelRequest;
-use super::polled::Polled;
+use super::channel::end::ChannelRequest;
 use super::{Engine, Outcome, RequestId};
 use crate::{EndpointId, Error};
 use musubi_transport::links::{Block, Links};
@@ -18,6 +17,31 @@ use musubi_transport::links::{Block, Links};
 pub const REQUESTS_MAX: usize = 65_536;
 const SLOT_BITS: u32 = 16;
 const GENERATION_MAX: u16 = 0x7fff;
+
+/// How often a program must have asked.
+pub const OPEN_POLLS: u32 = 1000;
+/// For how long, milliseconds.
+pub const OPEN_POLLED_MS: u32 = 200;
+const OPEN_POLLED_NS: u64 = OPEN_POLLED_MS as u64 * 1_000_000;
+
+/// How often and since when a program has asked for a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Polled {
+    times: u32,
+    since_ns: u64,
+}
+
+impl Polled {
+    /// Once more. True if that was often and long enough.
+    pub fn once_more(&mut self, clock: impl FnOnce() -> u64) -> bool {
+        self.times = self.times.saturating_add(1);
+        if self.times == 1 {
+            self.since_ns = clock();
+            return false;
+        }
+        self.times > OPEN_POLLS && clock().saturating_sub(self.since_ns) >= OPEN_POLLED_NS
+    }
+}
 
 /// What a pending request waits for.
 #[derive(Clone, Copy, Debug)]

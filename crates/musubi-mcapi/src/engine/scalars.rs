@@ -3,87 +3,15 @@
 //! What you may rely on: no allocation after the first scalar of a connection; a scalar of another size than is asked for
 //! stays where it is.
 
-use alloc::boxed::Box;
-
 use super::channel::credit::SCALARS;
+use super::channel::unread::Scalar;
 use super::{ChannelHandle, ChannelKind, Engine, Sending};
 use crate::engine::frame::{Header, Kind};
-use crate::limits::SCALAR_CREDIT;
 use crate::{EndpointId, Error, NodeId};
 use musubi_transport::links::{Block, Links, Sent};
 
 /// Bytes of a scalar on the wire.
 const SCALAR_BYTES: usize = 8;
-
-/// Places for scalars; as many as the credit of a channel, so there is always one for a scalar that has credit.
-const PLACES: usize = SCALAR_CREDIT as usize;
-const _: () = assert!(PLACES.is_power_of_two());
-
-/// A scalar that came.
-#[derive(Clone, Copy, Debug, Default)]
-struct Scalar {
-    size: u8,
-    value: u64,
-}
-
-/// The scalars that came and have not been read. A ring of a fixed length: putting one in and taking it out is on the way of
-/// each.
-#[derive(Debug, Default)]
-pub(super) struct Unread {
-    /// None before the first one.
-    ring: Option<Box<[Scalar; PLACES]>>,
-    /// How many were taken and put, wrapping.
-    taken: u32,
-    put: u32,
-}
-
-impl Unread {
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.put.wrapping_sub(self.taken) as usize
-    }
-
-    #[inline(always)]
-    fn is_empty(&self) -> bool {
-        self.put == self.taken
-    }
-
-    /// Drops all.
-    pub fn clear(&mut self) {
-        self.taken = self.put;
-    }
-
-    /// Puts one behind the others. Credit has seen to it that there is room.
-    #[inline(always)]
-    fn push(&mut self, scalar: Scalar) {
-        debug_assert!(self.len() < PLACES);
-        match &mut self.ring {
-            Some(ring) => ring[self.put as usize % PLACES] = scalar,
-            None => self.begin_with(scalar),
-        }
-        self.put = self.put.wrapping_add(1);
-    }
-
-    #[cold]
-    fn begin_with(&mut self, scalar: Scalar) {
-        let mut ring = Box::new([Scalar::default(); PLACES]);
-        ring[self.put as usize % PLACES] = scalar;
-        self.ring = Some(ring);
-    }
-
-    /// The first one.
-    #[inline(always)]
-    fn first(&self) -> Option<Scalar> {
-        let ring = self.ring.as_ref().filter(|_| !self.is_empty())?;
-        Some(ring[self.taken as usize % PLACES])
-    }
-
-    /// Takes that one.
-    #[inline(always)]
-    fn take_first(&mut self) {
-        self.taken = self.taken.wrapping_add(1);
-    }
-}
 
 impl<B: Block> Engine<B> {
     /// Sends a scalar of `size` bytes (1, 2, 4, 8) now, if it can go.

@@ -11,7 +11,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::attributes::Attributes;
-use super::channels::ChannelEnd;
+use super::channel::end::ChannelEnd;
 use super::steps::step;
 use super::{Message, RequestId};
 use crate::limits::{ENDPOINTS_MAX, PACKET_BYTES_MAX, PORT_MAX, PRIORITIES};

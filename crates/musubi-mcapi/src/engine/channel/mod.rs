@@ -3,7 +3,9 @@
 //! What you may rely on: pure; nothing here knows an engine, a link or a clock.
 
 pub(super) mod credit;
+pub(super) mod end;
 pub(super) mod state;
+pub(super) mod unread;
 
 /// Packet or scalar channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
