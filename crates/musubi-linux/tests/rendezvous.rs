@@ -36,7 +36,7 @@ enum Answer {
     Nothing,
 }
 
-const ANSWERS: [Answer; 13] = [
+const ANSWERS: [Answer; 14] = [
     Answer::Refuse(Refusal::Plan),
     Answer::Refuse(Refusal::User),
     Answer::Refuse(Refusal::Section),
@@ -45,6 +45,7 @@ const ANSWERS: [Answer; 13] = [
     Answer::Refuse(Refusal::Busy),
     Answer::Welcome(Flaw::NotSealed),
     Answer::Welcome(Flaw::Epoch),
+    Answer::Welcome(Flaw::Lingers),
     Answer::OtherHash,
     Answer::OtherVersion,
     Answer::Garbage,
@@ -87,7 +88,13 @@ fn reply(forged: &Forged, answer: Answer, call: OwnedFd) -> Option<OwnedFd> {
     take(&call);
     match answer {
         Answer::Refuse(reason) => post(&call, &Message::Refuse { reason, hash: 0x77 }.bytes(), &[]),
-        Answer::Welcome(flaw) => post(&call, &Message::Welcome(forged.party).bytes(), &[forged.section(flaw).as_fd()]),
+        Answer::Welcome(flaw) => {
+            let section = forged.section(flaw);
+            let posted = post(&call, &Message::Welcome(forged.party).bytes(), &[section.as_fd()]);
+            // If ours is the last copy, its end is ours to wait for.
+            std::thread::spawn(move || drop(section));
+            posted
+        }
         Answer::OtherHash => {
             let mut party = forged.party;
             party.hash = 0x77;

@@ -14,8 +14,8 @@ use musubi_core::layout::{LINK_MAGIC, LINK_VERSION, LinkShape, link};
 use musubi_core::sync::Site;
 use musubi_core::words::{OwnWords, PeerWords};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{FileType, fstat};
-use rustix::io::ReadWriteFlags;
+use rustix::fs::{AtFlags, FileType, StatxFlags, fstat, statx};
+use rustix::io::{Errno, ReadWriteFlags};
 
 use super::hello::{Hello, Refused};
 use crate::error::Error;
@@ -133,9 +133,17 @@ fn header_fits(words: &PeerWords<'_>, they: &Hello, me: u16) -> bool {
 
 /// Whether what a peer sent as its bell may be one: nothing that has a type of file. To read a pipe or a socket one may
 /// have to wait for its lock, which a reader keeps whose memory does not answer; those without a type have none such, or
-/// cannot be read with `RWF_NOWAIT`. (Whether it can wake the peer is the peer's own affair.)
+/// cannot be read with `RWF_NOWAIT`. (Whether it can wake the peer is the peer's own affair.) What is asked for is what the
+/// kernel has: whoever serves a file need not answer.
 pub(super) fn is_bell(fd: &Descriptor) -> bool {
-    fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Unknown)
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let mode = match statx(fd, c"", flags, StatxFlags::TYPE) {
+        Ok(stat) => Ok(u32::from(stat.stx_mode)),
+        // A filter that knows only the older call.
+        Err(Errno::NOSYS | Errno::PERM) => fstat(fd).map(|stat| stat.st_mode),
+        Err(error) => Err(error),
+    };
+    mode.is_ok_and(|mode| FileType::from_raw_mode(mode) == FileType::Unknown)
 }
 
 /// A bell of our own, to be watched for `EPOLLOUT`, each edge of which is a ring. It is never written after this.

@@ -271,7 +271,7 @@ impl Presence {
         self.accept_again_ns = u64::MAX;
         for _ in 0..TURN_MAX {
             match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-                Ok(socket) => self.accepted(Kept::new(socket.into()), now_ns),
+                Ok(socket) => self.accepted(Kept::new(Descriptor::of_others(socket)), now_ns),
                 Err(Errno::INTR | Errno::CONNABORTED) => (),
                 Err(Errno::AGAIN) => return,
                 Err(_) => {

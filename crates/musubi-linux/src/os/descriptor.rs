@@ -1,6 +1,7 @@
 //! Descriptors that are closed, and files that are read, without the C library.
 //!
-//! What you may rely on: [`Descriptor`] is an [`OwnedFd`] but for its end.
+//! What you may rely on: [`Descriptor`] is an [`OwnedFd`] but for its end. The end of one that another process gave us
+//! ([`Descriptor::of_others`]) does not wait, whatever it is.
 //!
 //! How it works: the system calls are made here. The C library's `close` and `read` are names that a program may use for
 //! functions of its own, which would then be called in their place; and a thread that is being cancelled (`pthread_cancel`)
@@ -15,14 +16,25 @@ use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 
+use crate::os::closing::close_elsewhere;
+
 /// Bytes of one read of a file.
 const READ_BYTES: usize = 16 * 1024;
 
 /// An open descriptor, closed when it is dropped.
 #[derive(Debug)]
-pub struct Descriptor(ManuallyDrop<OwnedFd>);
+pub struct Descriptor {
+    fd: ManuallyDrop<OwnedFd>,
+    /// Closing it may wait for somebody else.
+    of_others: bool,
+}
 
 impl Descriptor {
+    /// One that another process gave us, or a socket on which it may have sent some that nobody has read.
+    pub(crate) fn of_others(fd: OwnedFd) -> Descriptor {
+        Descriptor { fd: ManuallyDrop::new(fd), of_others: true }
+    }
+
     /// An event descriptor that nobody has rung yet and that never waits.
     ///
     /// # Errors
@@ -65,26 +77,30 @@ pub fn read_file(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Errno> {
 
 impl From<OwnedFd> for Descriptor {
     fn from(fd: OwnedFd) -> Descriptor {
-        Descriptor(ManuallyDrop::new(fd))
+        Descriptor { fd: ManuallyDrop::new(fd), of_others: false }
     }
 }
 
 impl AsFd for Descriptor {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 
 impl AsRawFd for Descriptor {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.fd.as_raw_fd()
     }
 }
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
+        if self.of_others {
+            // SAFETY: it is not used after this, which is its end.
+            return close_elsewhere(unsafe { ManuallyDrop::take(&mut self.fd) });
+        }
         // SAFETY: it is ours, open, and nobody uses it any more: what borrows it cannot outlive us.
-        unsafe { rustix::io::close(self.0.as_raw_fd()) };
+        unsafe { rustix::io::close(self.fd.as_raw_fd()) };
     }
 }
 

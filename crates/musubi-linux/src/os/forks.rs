@@ -16,7 +16,9 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::net::{SocketFlags, accept_with};
 
+use crate::os::closing;
 use crate::os::descriptor::Descriptor;
 
 /// Most descriptors that are kept from children at once in a process; more are left to them.
@@ -47,6 +49,16 @@ impl Kept {
     }
 }
 
+impl Kept {
+    /// Takes those who still stand before a listening socket, which has been shut: each has its end, which may wait, where
+    /// its own would be theirs too, and its name has to be free at once.
+    fn take_callers(&self) {
+        while let Ok(caller) = accept_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            drop(Descriptor::of_others(caller));
+        }
+    }
+}
+
 impl AsFd for Kept {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
@@ -61,6 +73,7 @@ impl Drop for Kept {
         if self.process.is_this() {
             // Fails for a socket that has never been connected, which nobody talks to.
             let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
+            self.take_callers();
         }
     }
 }
@@ -96,6 +109,7 @@ impl Run {
 
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    closing::in_child();
     let inert = INERT.load(Ordering::Acquire);
     for place in &TABLE {
         let fd = place.load(Ordering::Acquire);

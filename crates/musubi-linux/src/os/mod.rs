@@ -13,6 +13,8 @@ pub mod realtime;
 pub mod round_trip;
 pub mod signals;
 
+mod closing;
+
 pub(crate) mod credentials;
 pub(crate) mod mapping;
 pub(crate) mod packet_socket;

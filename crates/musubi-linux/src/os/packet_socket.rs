@@ -1,17 +1,18 @@
 //! Packets with descriptors between processes, over sockets with abstract names.
 //!
 //! What you may rely on: nothing here waits, and no call ends a process by a signal. A bound name is ours until the socket
-//! is closed. Descriptors that came with a packet are closed unless somebody takes them.
+//! is closed. Descriptors that came with a packet are closed unless somebody takes
+//! them; that does not wait either (`closing.rs`).
 //!
 //! What it does not do: know what is in a packet. Both rendezvous, of participants and of nodes, stand on it.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, RecvMsg, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, recvmsg, sendmsg,
     socket_with,
 };
@@ -55,35 +56,54 @@ pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>])
     }
 }
 
-/// Takes one packet. Give a byte more room than any packet has, so that a longer one can be told.
+/// Takes one packet. Give a byte more room than any packet has, so that a longer one can be told. One with too many
+/// descriptors stays where it is: nothing can be received after it.
+///
+/// A packet is looked at first, which gives copies of its descriptors, and then taken without any: the end of one for which
+/// there is no room would be ours to wait for.
 pub(crate) fn receive(socket: BorrowedFd<'_>, into: &mut [u8]) -> Received {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let room = into.len();
-    let received = loop {
-        match recvmsg(socket, &mut [IoSliceMut::new(into)], &mut control, flags) {
-            Err(Errno::INTR) => (),
-            Err(Errno::AGAIN) => return Received::Nothing,
-            Err(_) => return Received::Closed,
-            Ok(received) => break received,
-        }
+    let received = match receive_into(socket, into, &mut control, RecvFlags::PEEK) {
+        Ok(received) => received,
+        Err(Errno::AGAIN) => return Received::Nothing,
+        Err(_) => return Received::Closed,
     };
     let fds = take_fds(&mut control);
     if received.bytes == 0 {
         return Received::Closed;
     }
-    if received.flags.contains(ReturnFlags::CTRUNC) {
-        return if fds.len() == FDS_MAX { Received::Excess } else { Received::Truncated };
+    let is_cut = received.flags.contains(ReturnFlags::CTRUNC);
+    // Where the buffer begins decides whether there is room for one more.
+    if fds.len() > FDS_MAX || (is_cut && fds.len() == FDS_MAX) {
+        return Received::Excess;
     }
-    Received::Packet(received.bytes.min(room), fds)
+    // It is there, and nobody else takes it.
+    let _ = receive_into(socket, into, &mut RecvAncillaryBuffer::default(), RecvFlags::empty());
+    if is_cut { Received::Truncated } else { Received::Packet(received.bytes.min(room), fds) }
+}
+
+fn receive_into(
+    socket: BorrowedFd<'_>,
+    into: &mut [u8],
+    control: &mut RecvAncillaryBuffer<'_>,
+    more: RecvFlags,
+) -> Result<RecvMsg, Errno> {
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC | more;
+    loop {
+        match recvmsg(socket, &mut [IoSliceMut::new(into)], control, flags) {
+            Err(Errno::INTR) => (),
+            received => return received,
+        }
+    }
 }
 
 fn take_fds(control: &mut RecvAncillaryBuffer<'_>) -> Vec<Descriptor> {
     let mut fds = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
-            fds.extend(rights.map(Descriptor::from));
+            fds.extend(rights.map(Descriptor::of_others));
         }
     }
     fds
@@ -98,11 +118,9 @@ pub(crate) fn unread_bytes(socket: &Kept) -> u32 {
 }
 
 /// A packet socket that never waits.
-fn new_socket() -> Result<Kept, Error> {
+fn new_socket() -> Result<OwnedFd, Error> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket =
-        socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).tried("creating a socket (socket)")?;
-    Ok(Kept::new(socket.into()))
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).tried("creating a socket (socket)")
 }
 
 /// The socket address of a name.
@@ -123,7 +141,7 @@ pub(crate) enum Answer {
 
 /// Connects to a name.
 pub(crate) fn call(name: &str) -> Result<Answer, Error> {
-    let socket = new_socket()?;
+    let socket = Kept::new(Descriptor::of_others(new_socket()?));
     match connect(&socket, &address(name)?) {
         Ok(()) => (),
         Err(Errno::CONNREFUSED) => return Ok(Answer::Absent),
@@ -136,7 +154,7 @@ pub(crate) fn call(name: &str) -> Result<Answer, Error> {
 
 /// Takes a name; `None` if another socket has it.
 pub(crate) fn claim(name: &str) -> Result<Option<Kept>, Error> {
-    let socket = new_socket()?;
+    let socket = Kept::new(Descriptor::from(new_socket()?));
     match bind(&socket, &address(name)?) {
         Ok(()) => Ok(Some(socket)),
         Err(Errno::ADDRINUSE) => Ok(None),

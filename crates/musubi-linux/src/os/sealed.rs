@@ -105,11 +105,10 @@ fn new_memfd(name: &str, bytes: u32, present: u32) -> Result<Descriptor, Error> 
 /// Huge pages are seldom, and come from a store of their own: a page that its owner gave back may find none left, and whoever
 /// touches it then gets SIGBUS. Files of a mounted tmpfs, whose size has a limit, cannot have these seals.
 fn holds(fd: &Descriptor, seals: SealFlags, bytes: u32) -> bool {
-    if !fstatfs(fd).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
-        return false;
-    }
+    // First: only memfds have seals, and the next question would go to whoever serves the file.
     let sealed = fcntl_get_seals(fd).is_ok_and(|have| have.contains(seals));
-    sealed && fstat(fd).is_ok_and(|stat| stat.st_size == i64::from(bytes))
+    let ordinary = || fstatfs(fd).is_ok_and(|system| system.f_type == TMPFS_MAGIC);
+    sealed && ordinary() && fstat(fd).is_ok_and(|stat| stat.st_size == i64::from(bytes))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use musubi_linux::message::{self, Message, Party};
 use musubi_linux::names::Names;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect, listen, recvmsg, sendmsg, socket,
@@ -87,6 +88,8 @@ pub enum Flaw {
     Epoch,
     Slot,
     Plan,
+    /// No memory, but a socket whose end waits.
+    Lingers,
 }
 
 impl Forged {
@@ -110,6 +113,9 @@ impl Forged {
     pub fn section(&self, flaw: Flaw) -> OwnedFd {
         if flaw == Flaw::File {
             return std::fs::File::open("/proc/self/exe").unwrap().into();
+        }
+        if flaw == Flaw::Lingers {
+            return lingering();
         }
         let bytes = match flaw {
             Flaw::Short => self.party.section_bytes - 1024,
@@ -169,4 +175,16 @@ impl Forged {
         post(&socket, &Message::Ready.bytes(), &[]);
         socket
     }
+}
+
+/// A socket whose end waits for an hour, as nobody reads what was sent.
+fn lingering() -> OwnedFd {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let one = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    // It lives as long as the test.
+    std::mem::forget(listener.accept().unwrap());
+    one.set_nonblocking(true).unwrap();
+    while std::io::Write::write(&mut &one, &[0; 1 << 16]).is_ok() {}
+    set_socket_linger(&one, Some(std::time::Duration::from_secs(3600))).unwrap();
+    one.into()
 }

@@ -39,7 +39,7 @@ impl Registry {
         for _ in 0..TURN_MAX {
             let Some(listener) = &self.listener else { return };
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-                Ok(socket) => self.accepted(shared, Kept::new(socket.into())),
+                Ok(socket) => self.accepted(shared, Kept::new(Descriptor::of_others(socket))),
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => (),
                 Err(rustix::io::Errno::AGAIN) => return,
                 Err(_) => return self.pause_accepting(shared),
@@ -202,7 +202,13 @@ impl Registry {
         self.send(shared, id, Message::Refuse { reason, hash: shared.plan.hash }, None);
         if let Some(connection) = self.connections.get(&id) {
             // A socket closed with packets unread would reset the connection, and the refusal would not be read.
-            let _ = (0..TURN_MAX).find(|_| matches!(connection.receive(), Incoming::Nothing | Incoming::Closed));
+            let is_last = |_: &usize| {
+                matches!(
+                    connection.receive(),
+                    Incoming::Nothing | Incoming::Closed | Incoming::Garbage(Garbage::Foreign)
+                )
+            };
+            let _ = (0..TURN_MAX).find(is_last);
         }
         self.hung_up(shared, id);
     }
