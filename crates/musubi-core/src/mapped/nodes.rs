@@ -33,7 +33,9 @@ impl<'m, B: Host> Participant<'m, B> {
         if Region::bytes(nodes, shape).is_none_or(|needed| needed > room) {
             return Err(Error::TooLong);
         }
-        let (words, bytes) = segment::claim(shared, record, deadline)?;
+        let (handle, words, bytes) = segment::claim(shared, record, deadline)?;
+        // For ever: it is never given back.
+        core::mem::forget(handle);
         // SAFETY: the channel's memory is `'m`'s, begins at a page and has room, as was checked; the Master zeroed it when
         // it was cold. It is claimed for ever, so no other handle or region of this program writes our row, and nobody
         // makes references into it.

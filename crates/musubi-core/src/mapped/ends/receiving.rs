@@ -10,21 +10,20 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 use core::task::{Context, Poll};
 
+use super::handle::Handle;
 use super::waiting::{self, wait};
 use crate::channel::{Deadline, ReceivingEnd as ReceivingEndTrait, Usage};
 use crate::error::Error;
 use crate::fifo::Received;
-use crate::layout::{Part, rx};
 use crate::mapped::Host;
 use crate::mapped::latch::Guard;
 use crate::mapped::records::{INCARNATIONS, ReceivingRecord, ReceivingState};
 use crate::mapped::shared::Shared;
-use crate::sync::Ordering;
 
 /// The receiving end of a FIFO channel.
 #[derive(Debug)]
 pub struct ReceivingEnd<'m, B: Host> {
-    shared: &'m Shared<'m, B>,
+    handle: Handle<'m, B>,
     record: &'m ReceivingRecord<'m, B>,
     one_thread: PhantomData<Cell<()>>,
 }
@@ -35,31 +34,22 @@ impl<'m, B: Host> ReceivingEnd<'m, B> {
         shared: &'m Shared<'m, B>,
         record: &'m ReceivingRecord<'m, B>,
     ) -> Result<Self, Error> {
-        if record.handle.swap(1, Ordering::AcqRel) != 0 {
-            return Err(Error::InUse);
-        }
-        shared.here.users.join();
-        let end = ReceivingEnd { shared, record, one_thread: PhantomData };
-        let mut state = end.latched();
-        if !state.is_open {
-            shared.here.claim(&state.words, Part::Rx(record.fifo), rx::OPEN)?;
-            state.is_open = true;
-        }
-        drop(state);
+        let end = ReceivingEnd { handle: Handle::take(shared, &record.handle)?, record, one_thread: PhantomData };
+        end.latched().open(&shared.here)?;
         drop(end.state());
         shared.here.ring_all();
         Ok(end)
     }
 
     fn latched(&self) -> Guard<'m, ReceivingState<'m, B>> {
-        self.record.state.lock(self.shared.here.host)
+        self.record.state.lock(self.handle.shared.here.host)
     }
 
     /// The state; a look at the senders if there is none.
     fn state(&self) -> Guard<'m, ReceivingState<'m, B>> {
         let mut state = self.latched();
         if state.front().is_none_or(|front| front.stalled) {
-            state.look(&self.shared.here);
+            state.look(&self.handle.shared.here);
         }
         state
     }
@@ -67,7 +57,7 @@ impl<'m, B: Host> ReceivingEnd<'m, B> {
     /// What a wait ends with.
     fn outcome(&self) -> Option<Result<(), Error>> {
         let mut state = self.state();
-        let ready = state.take_ready(&self.shared.here).map(Ok);
+        let ready = state.take_ready(&self.handle.shared.here).map(Ok);
         ready.or_else(|| core::mem::take(&mut state.loss).then_some(Err(Error::PeerGone)))
     }
 
@@ -86,11 +76,6 @@ impl<B: Host> Drop for ReceivingEnd<'_, B> {
         drop(self.record.waker.take());
         let mut state = self.latched();
         state.set_bits(0);
-        drop(state);
-        self.record.handle.store(0, Ordering::Release);
-        if self.shared.here.users.leave() {
-            self.shared.end();
-        }
     }
 }
 
@@ -101,7 +86,7 @@ impl<B: Host> ReceivingEndTrait for ReceivingEnd<'_, B> {
 
     fn usage(&self) -> Usage {
         let mut state = self.state();
-        state.look(&self.shared.here);
+        state.look(&self.handle.shared.here);
         let blocks = state.channel.blocks;
         let held = state.incarnations.iter().flatten().map(|incarnation| incarnation.core.held()).sum();
         let Some(front) = state.front() else { return Usage { blocks, held, ..Usage::default() } };
@@ -111,12 +96,12 @@ impl<B: Host> ReceivingEndTrait for ReceivingEnd<'_, B> {
     }
 
     fn wait(&self, deadline: Deadline) -> Result<(), Error> {
-        wait(self.shared, deadline, || self.outcome(), |asleep| self.announce(asleep))
+        wait(self.handle.shared, deadline, || self.outcome(), |asleep| self.announce(asleep))
     }
 
     fn is_ready(&self) -> bool {
         let mut state = self.state();
-        state.ready(&self.shared.here) || state.loss
+        state.ready(&self.handle.shared.here) || state.loss
     }
 
     fn priority(&self) -> u8 {
@@ -126,7 +111,7 @@ impl<B: Host> ReceivingEndTrait for ReceivingEnd<'_, B> {
     fn poll_event(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         // Dropped last: a waker's destructor is foreign code, which may use this end.
         let _former = self.record.waker.register(context.waker());
-        if self.shared.here.host.can_be_woken() {
+        if self.handle.shared.here.host.can_be_woken() {
             let mut state = self.state();
             let bits = waiting::armed(state.bits);
             state.set_bits(bits);
@@ -138,17 +123,17 @@ impl<B: Host> ReceivingEndTrait for ReceivingEnd<'_, B> {
     }
 
     fn dequeue(&self) -> Result<Received<'_>, Error> {
-        self.state().dequeue(&self.shared.here)
+        self.state().dequeue(&self.handle.shared.here)
     }
 
     fn free<'r>(&self, received: Received<'r>) -> Result<(), Received<'r>> {
-        self.latched().free(&self.shared.here, received)
+        self.latched().free(&self.handle.shared.here, received)
     }
 
     fn notify(&self) {
         let mut state = self.state();
         if let Some(front) = state.front() {
-            let bell = self.shared.here.doorbell(front.participant);
+            let bell = self.handle.shared.here.doorbell(front.participant);
             front.core.notify(&bell);
         }
     }
@@ -158,9 +143,9 @@ impl<B: Host> ReceivingEndTrait for ReceivingEnd<'_, B> {
         let front = state.front;
         for (index, incarnation) in state.incarnations.iter_mut().enumerate() {
             let Some(incarnation) = incarnation else { continue };
-            let bell = self.shared.here.doorbell(incarnation.participant);
+            let bell = self.handle.shared.here.doorbell(incarnation.participant);
             if front == Some(index) {
-                incarnation.core.reset(&self.shared.here, &bell);
+                incarnation.core.reset(&self.handle.shared.here, &bell);
             } else {
                 // What was left is not dequeued: its bank may be another's, and the position reached is the front's.
                 incarnation.core.give_back_all(&bell);
@@ -168,7 +153,7 @@ impl<B: Host> ReceivingEndTrait for ReceivingEnd<'_, B> {
         }
         (0..INCARNATIONS)
             .filter(|&index| front != Some(index))
-            .for_each(|index| state.give_up(index, &self.shared.here));
-        state.follow(&self.shared.here);
+            .for_each(|index| state.give_up(index, &self.handle.shared.here));
+        state.follow(&self.handle.shared.here);
     }
 }

@@ -10,6 +10,7 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 
+use super::handle::Handle;
 use super::waiting::wait;
 use crate::channel::{Deadline, SharedSegment};
 use crate::error::Error;
@@ -20,7 +21,7 @@ use crate::mapped::records::{SegmentRecord, SegmentState};
 use crate::mapped::shared::Shared;
 use crate::mapped::surroundings::Surroundings;
 use crate::plan::Role;
-use crate::sync::{Ordering, Site};
+use crate::sync::Site;
 use crate::words::OwnWords;
 
 /// How long a waiter rests between two looks at the tickets, in nanoseconds.
@@ -29,7 +30,7 @@ const REST_NS: u64 = 100_000;
 /// An SMEM channel with its lock.
 #[derive(Debug)]
 pub struct Segment<'m, B: Host> {
-    shared: &'m Shared<'m, B>,
+    handle: Handle<'m, B>,
     record: &'m SegmentRecord<'m>,
     words: OwnWords<'m>,
     bytes: u32,
@@ -43,8 +44,8 @@ impl<'m, B: Host> Segment<'m, B> {
         record: &'m SegmentRecord<'m>,
         deadline: Deadline,
     ) -> Result<Self, Error> {
-        let (words, bytes) = claim(shared, record, deadline)?;
-        Ok(Segment { shared, record, words, bytes, one_thread: PhantomData })
+        let (handle, words, bytes) = claim(shared, record, deadline)?;
+        Ok(Segment { handle, record, words, bytes, one_thread: PhantomData })
     }
 
     /// Address of the memory, the same as long as the participant is attached.
@@ -58,7 +59,7 @@ impl<'m, B: Host> Segment<'m, B> {
     }
 
     fn state(&self) -> Guard<'m, SegmentState<'m>> {
-        self.record.state.lock(self.shared.here.host)
+        self.record.state.lock(self.handle.shared.here.host)
     }
 
     fn check(&self, offset: u32, len: usize) -> Result<(), Error> {
@@ -67,22 +68,20 @@ impl<'m, B: Host> Segment<'m, B> {
     }
 }
 
-/// Makes a channel's memory this participant's to use, for one handle, once the Master has made it; gives its bytes too.
+/// Makes a channel's memory this participant's to use as long as the handle exists, once the Master has made it; gives its
+/// bytes too.
 pub(in crate::mapped) fn claim<'m, B: Host>(
     shared: &'m Shared<'m, B>,
     record: &'m SegmentRecord<'m>,
     deadline: Deadline,
-) -> Result<(OwnWords<'m>, u32), Error> {
+) -> Result<(Handle<'m, B>, OwnWords<'m>, u32), Error> {
     let channel = shared.here.plan.smems.get(usize::from(record.smem)).ok_or(Error::NotOurs)?;
     wait(shared, deadline, || is_made(&shared.here).then_some(Ok(())), |_| ())?;
     let place = layout::segment_offset(shared.here.plan, record.smem).zip(layout::segment_offset(shared.here.plan, 0));
     let (begin, first) = place.ok_or(Error::Plan)?;
-    if record.handle.swap(1, Ordering::AcqRel) != 0 {
-        return Err(Error::InUse);
-    }
-    shared.here.users.join();
+    let handle = Handle::take(shared, &record.handle)?;
     let words = shared.here.memory.segment(begin - first, channel.bytes.div_ceil(4));
-    Ok((words, channel.bytes))
+    Ok((handle, words, channel.bytes))
 }
 
 /// Whether the Master has zeroed the segments since the memory was cold.
@@ -101,11 +100,6 @@ impl<B: Host> Drop for Segment<'_, B> {
         let mut state = self.state();
         state.bakery.abandon();
         let _ = state.bakery.unlock();
-        drop(state);
-        self.record.handle.store(0, Ordering::Release);
-        if self.shared.here.users.leave() {
-            self.shared.end();
-        }
     }
 }
 
@@ -115,11 +109,11 @@ impl<B: Host> SharedSegment for Segment<'_, B> {
     }
 
     fn try_lock(&self) -> Result<(), Error> {
-        self.state().try_lock(&self.shared.here, self.record.smem)
+        self.state().try_lock(&self.handle.shared.here, self.record.smem)
     }
 
     fn lock(&self, deadline: Deadline) -> Result<(), Error> {
-        let (shared, smem) = (self.shared, self.record.smem);
+        let (shared, smem) = (self.handle.shared, self.record.smem);
         self.state().begin(&shared.here, smem)?;
         loop {
             if self.state().poll(&shared.here, smem) {
@@ -146,7 +140,7 @@ impl<B: Host> SharedSegment for Segment<'_, B> {
 
     fn read(&self, offset: u32, into: &mut [u8]) -> Result<(), Error> {
         self.check(offset, into.len())?;
-        self.shared.here.host.acquire(self.words.bytes_at(offset, into.len() as u32), into.len() as u32);
+        self.handle.shared.here.host.acquire(self.words.bytes_at(offset, into.len() as u32), into.len() as u32);
         self.words.as_peer().copy_bytes(offset, into);
         Ok(())
     }
@@ -154,7 +148,7 @@ impl<B: Host> SharedSegment for Segment<'_, B> {
     fn write(&self, offset: u32, from: &[u8]) -> Result<(), Error> {
         self.check(offset, from.len())?;
         self.words.write_bytes(offset, from);
-        self.shared.here.host.publish(self.words.bytes_at(offset, from.len() as u32), from.len() as u32);
+        self.handle.shared.here.host.publish(self.words.bytes_at(offset, from.len() as u32), from.len() as u32);
         Ok(())
     }
 }

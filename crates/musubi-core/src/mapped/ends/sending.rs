@@ -11,22 +11,21 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 use core::task::{Context, Poll};
 
+use super::handle::Handle;
 use super::waiting::{self, wait};
 use crate::channel::{Deadline, SendingEnd as SendingEndTrait, Usage};
 use crate::error::Error;
 use crate::fifo::{Loan, Notified};
-use crate::layout::{Part, tx};
 use crate::mapped::Host;
 use crate::mapped::latch::Guard;
 use crate::mapped::records::{SendingRecord, SendingState};
 use crate::mapped::shared::Shared;
 use crate::plan::FilterRule;
-use crate::sync::Ordering;
 
 /// The sending end of a FIFO channel.
 #[derive(Debug)]
 pub struct SendingEnd<'m, B: Host> {
-    shared: &'m Shared<'m, B>,
+    handle: Handle<'m, B>,
     record: &'m SendingRecord<'m, B>,
     one_thread: PhantomData<Cell<()>>,
 }
@@ -34,33 +33,24 @@ pub struct SendingEnd<'m, B: Host> {
 impl<'m, B: Host> SendingEnd<'m, B> {
     /// Opens a record's end.
     pub(in crate::mapped) fn open(shared: &'m Shared<'m, B>, record: &'m SendingRecord<'m, B>) -> Result<Self, Error> {
-        if record.handle.swap(1, Ordering::AcqRel) != 0 {
-            return Err(Error::InUse);
-        }
-        shared.here.users.join();
-        let end = SendingEnd { shared, record, one_thread: PhantomData };
-        let mut state = end.latched();
-        if !state.is_open {
-            shared.here.claim(&state.words, Part::Tx(record.fifo), tx::OPEN)?;
-            state.is_open = true;
-        }
-        drop(state);
+        let end = SendingEnd { handle: Handle::take(shared, &record.handle)?, record, one_thread: PhantomData };
+        end.latched().open(&shared.here)?;
         drop(end.state());
         shared.here.ring_all();
         Ok(end)
     }
 
     fn latched(&self) -> Guard<'m, SendingState<'m, B>> {
-        self.record.state.lock(self.shared.here.host)
+        self.record.state.lock(self.handle.shared.here.host)
     }
 
     /// The state after a look at the receiver.
     fn state(&self) -> Guard<'m, SendingState<'m, B>> {
         let mut state = self.latched();
-        state.follow(&self.shared.here);
+        state.follow(&self.handle.shared.here);
         if state.link.is_none_or(|link| link.stalled) {
-            self.shared.here.note_peers();
-            state.follow(&self.shared.here);
+            self.handle.shared.here.note_peers();
+            state.follow(&self.handle.shared.here);
         }
         state
     }
@@ -76,7 +66,7 @@ impl<'m, B: Host> SendingEnd<'m, B> {
             let result = check(&mut state).map(Ok);
             result.or_else(|| core::mem::take(&mut state.loss).then_some(Err(Error::PeerGone)))
         };
-        wait(self.shared, deadline, look, |asleep| {
+        wait(self.handle.shared, deadline, look, |asleep| {
             let mut state = self.latched();
             let bits = waiting::with_asleep(state.bits, asleep);
             state.set_bits(bits);
@@ -89,11 +79,6 @@ impl<B: Host> Drop for SendingEnd<'_, B> {
         drop(self.record.waker.take());
         let mut state = self.latched();
         state.set_bits(0);
-        drop(state);
-        self.record.handle.store(0, Ordering::Release);
-        if self.shared.here.users.leave() {
-            self.shared.end();
-        }
     }
 }
 
@@ -129,13 +114,13 @@ impl<B: Host> SendingEndTrait for SendingEnd<'_, B> {
     }
 
     fn enqueue<'l>(&self, loan: Loan<'l>, bytes: u32) -> Result<(), (Error, Loan<'l>)> {
-        self.latched().core.enqueue(loan, bytes, &self.shared.here)
+        self.latched().core.enqueue(loan, bytes, &self.handle.shared.here)
     }
 
     fn notify(&self) -> Notified {
         let mut state = self.state();
-        let bell = self.shared.here.doorbell(state.receiver());
-        state.core.notify(&self.shared.here, &bell)
+        let bell = self.handle.shared.here.doorbell(state.receiver());
+        state.core.notify(&self.handle.shared.here, &bell)
     }
 
     fn wait(&self, deadline: Deadline) -> Result<(), Error> {
@@ -149,7 +134,7 @@ impl<B: Host> SendingEndTrait for SendingEnd<'_, B> {
         // Dropped last: a waker's destructor is foreign code, which may use this end.
         let _former = self.record.waker.register(context.waker());
         let mut state = self.state();
-        if self.shared.here.host.can_be_woken() {
+        if self.handle.shared.here.host.can_be_woken() {
             let bits = waiting::armed(state.bits);
             state.set_bits(bits);
         }
@@ -164,13 +149,13 @@ impl<B: Host> SendingEndTrait for SendingEnd<'_, B> {
 
     fn set_filter(&self, rule: FilterRule) {
         let mut state = self.state();
-        let bell = self.shared.here.doorbell(state.receiver());
+        let bell = self.handle.shared.here.doorbell(state.receiver());
         state.core.set_filter(rule, &bell);
     }
 
     fn reset(&self) {
         let mut state = self.state();
-        let bell = self.shared.here.doorbell(state.receiver());
+        let bell = self.handle.shared.here.doorbell(state.receiver());
         state.core.reset(&bell);
     }
 }

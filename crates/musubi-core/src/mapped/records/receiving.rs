@@ -44,7 +44,7 @@ pub(in crate::mapped) struct Incarnation<'m, B: Host> {
 /// What an end knows and owns; it stays while no handle is open.
 #[derive(Debug)]
 pub(in crate::mapped) struct ReceivingState<'m, B: Host> {
-    pub words: OwnWords<'m>,
+    words: OwnWords<'m>,
     pub channel: &'m Fifo<'m>,
     fifo: u16,
     trust: Trust,
@@ -59,7 +59,7 @@ pub(in crate::mapped) struct ReceivingState<'m, B: Host> {
     is_postponed: bool,
     pub loss: bool,
     pub bits: u32,
-    pub is_open: bool,
+    is_open: bool,
 }
 
 impl<'m, B: Host> ReceivingRecord<'m, B> {
@@ -101,6 +101,15 @@ impl<'m, B: Host> ReceivingRecord<'m, B> {
 }
 
 impl<'m, B: Host> ReceivingState<'m, B> {
+    /// Opens the end for us alone, unless a former handle has left it open.
+    pub fn open(&mut self, here: &Surroundings<'m, B>) -> Result<(), Error> {
+        if !self.is_open {
+            here.claim(&self.words, Part::Rx(self.fifo), rx::OPEN)?;
+            self.is_open = true;
+        }
+        Ok(())
+    }
+
     pub fn front(&mut self) -> Option<&mut Incarnation<'m, B>> {
         self.incarnations.get_mut(self.front?)?.as_mut()
     }

@@ -33,7 +33,7 @@ pub(in crate::mapped) struct SendingRecord<'m, B: Host> {
 #[derive(Debug)]
 pub(in crate::mapped) struct SendingState<'m, B: Host> {
     pub core: Sender<'m, &'m mut [Entry], Care<'m, B>>,
-    pub words: OwnWords<'m>,
+    words: OwnWords<'m>,
     channel: &'m Fifo<'m>,
     fifo: u16,
     pub link: Option<Link<'m>>,
@@ -41,7 +41,7 @@ pub(in crate::mapped) struct SendingState<'m, B: Host> {
     start: u32,
     pub loss: bool,
     pub bits: u32,
-    pub is_open: bool,
+    is_open: bool,
 }
 
 /// The receiver of the present session.
@@ -81,6 +81,15 @@ impl<'m, B: Host> SendingRecord<'m, B> {
 }
 
 impl<'m, B: Host> SendingState<'m, B> {
+    /// Opens the end for us alone, unless a former handle has left it open.
+    pub fn open(&mut self, here: &Surroundings<'m, B>) -> Result<(), Error> {
+        if !self.is_open {
+            here.claim(&self.words, Part::Tx(self.fifo), tx::OPEN)?;
+            self.is_open = true;
+        }
+        Ok(())
+    }
+
     /// The periodic work; gives whether anything changed.
     pub fn beat(&mut self, here: &Surroundings<'m, B>) -> bool {
         let changed = self.follow(here);
