@@ -1,4 +1,6 @@
 //! Why a node could not start, or a wait has ended without what was waited for.
+//!
+//! What it does not do: speak for an interface. Each has errors of its own and maps these to them.
 
 /// What the caller can do about it is told by the variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

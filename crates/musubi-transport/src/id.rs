@@ -1,4 +1,7 @@
 //! Names of nodes, the same everywhere.
+//!
+//! What you may rely on: every value is within the limits, so its [`NodeId::index`] may stand for a place in a table of
+//! [`NodeId::COUNT`].
 
 use crate::limits::{DOMAIN_MAX, NODE_MAX, TOOL_DOMAIN, TOOL_NODES};
 

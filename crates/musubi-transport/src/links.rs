@@ -1,5 +1,8 @@
 //! What an engine asks of the links to other nodes, and what they tell it.
 //!
+//! What you may rely on: no call here waits. Frames of one class arrive in their order; a frame that a link took arrives, or
+//! [`Report::Down`] says that it may not have. A payload is as long as its header says, whatever the peer wrote.
+//!
 //! How it works: the engine hands every frame out through [`Links::send`], which never waits. Whoever owns both (the
 //! runtime of a node, or a simulation) tells the engine what the links report, as [`Report`]s.
 

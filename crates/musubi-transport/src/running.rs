@@ -1,5 +1,10 @@
 //! What an interface asks of a running node, wherever that runs: in a process of Linux ([`runtime`](crate::runtime)), or on a
 //! core or in a task over memory that all nodes map ([`mapped`](crate::mapped)).
+//!
+//! What you may rely on: an operation has the engine and the links for itself while it runs; what it sent goes out when it ends.
+//! A wait with [`Running::POLL`] does not wait. Dropping the last handle ends the node.
+//!
+//! What it does not do: say how a node begins. Each place has its own way.
 
 use core::task::Waker;
 

@@ -1,5 +1,8 @@
 //! Which node is where, and what holds for the links between nodes.
 //!
+//! What you may rely on: two nodes that were given one description agree on how they reach each other ([`Topology::way`]), as
+//! nothing but the description decides it. A description without nodes stands for all nodes, on this machine.
+//!
 //! How it works: plain data, made from a description (`musubi-config`) or by [`Topology::single_machine`]. The hash of a
 //! description goes into every handshake; nodes whose hashes differ refuse each other.
 

@@ -1,4 +1,7 @@
 //! What is said about a node's links, and about those whom it did not let in.
+//!
+//! What you may rely on: the names of fields are those of the command's JSON. They are written here, apart from those of
+//! [`musubi_transport::status`], so that a name that changes there changes nothing for programs that read the JSON.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,8 @@
 //! Positions in a lane: which slot, in which lap.
 //!
+//! What you may rely on: arithmetic only. Of positions below the wrap every result is one too; stepping from one to the next
+//! divides nothing. Whether a peer's word is a position is asked first ([`Ring::contains`]).
+//!
 //! How it works: positions count messages modulo [`Ring::wrap`], a multiple of the number of slots, so that one 32-bit
 //! word says slot and lap at once and a snapshot of it is never torn. A lap is told apart from the one before by 16
 //! bits; the wrap is chosen so that these 16 bits also step by one across it.

@@ -1,4 +1,10 @@
 //! A link: a lane each way, and the blocks of both sides.
+//!
+//! What you may rely on: messages arrive in the order in which they were sent, whether their payload travels in the lane or
+//! stands in a block. A block that came is ours to read until it is given back. What a peer cannot have meant is
+//! [`Error::PeerFault`], from then on for good.
+//!
+//! What it does not do: wait or ring. It says when a ring is due ([`Link::must_ring`]); whoever has the bell gives it.
 
 use super::blocks::{Pool, Returns};
 use super::receiver::{Brief, Receiver};

@@ -1,4 +1,10 @@
 //! The receiving end of a lane.
+//!
+//! What you may rely on: the slots are the sender's claims. A tag that no sender writes breaks the end for good; a length
+//! reaches no further than the longest record. What follows a head is copied out before the sender may write there again.
+//!
+//! How it works: the tag at our position is of this lap, or there is nothing yet. How far we are is published every quarter of
+//! the ring ([`Receiver::publish`]), so that the sender's line is seldom taken from it.
 
 use super::tag::{Seen, Tag, lap};
 use super::{RECORD_BYTES_MAX, SLOT_BYTES, slots_of};

@@ -1,4 +1,10 @@
 //! The sending end of a lane.
+//!
+//! What you may rely on: a record is the receiver's as a whole or not at all, since the tag of its first slot is published
+//! last. The receiver's word is looked at only when the room that is known does not suffice; an impossible value there breaks
+//! the end for good. Nothing here waits or allocates.
+//!
+//! What it does not do: ring, or know who sleeps; [`super::Link`] does.
 
 use super::tag::{Tag, lap};
 use super::{RECORD_BYTES_MAX, SLOT_BYTES, slots_of};

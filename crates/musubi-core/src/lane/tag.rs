@@ -1,4 +1,9 @@
 //! The first word of a slot: which lap of the ring it belongs to, and what begins there.
+//!
+//! What you may rely on: reading one accepts any word: what no sender writes is [`Seen::Impossible`].
+//!
+//! How it works: 12 bits of length, 4 of mark, 16 of lap, from the lowest. A mark of all ones stands in slots in which a record
+//! goes on.
 
 use super::RECORD_BYTES_MAX;
 

@@ -1,4 +1,7 @@
 //! A link that has been made: lanes, blocks, the bells of both sides, and the socket whose end is the peer's.
+//!
+//! What you may rely on: the memory stays mapped as long as the link, or a block lent of it, exists; so what a dead peer had
+//! committed can still be read. The end of the socket is the peer's end.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;

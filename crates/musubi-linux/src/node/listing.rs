@@ -1,4 +1,6 @@
 //! The names of nodes, and which of them are held.
+//!
+//! What you may rely on: it looks and calls nobody, so nobody notices. It sees nodes of this user, in this network namespace.
 
 use rustix::process::geteuid;
 

@@ -1,4 +1,11 @@
 //! A node's place on this machine: its name, those who call it, and those it calls.
+//!
+//! What you may rely on: connections that are no links yet are bounded in number and time; who is one too many, or
+//! silent, is cut off and counted. No call waits, except that [`Presence::open`] tries for half a second at most to get a
+//! name whose holder is dying.
+//!
+//! How it works: every descriptor is watched in the caller's epoll instance under a token that says what it is
+//! ([`Source`]); the caller hands in what is ready and the time, and takes what came of it ([`Presence::next_event`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,7 +1,7 @@
 //! Descriptors that are closed, and files that are read, without the C library.
 //!
 //! What you may rely on: [`Descriptor`] is an [`OwnedFd`] but for its end. The end of one that another process gave us
-//! ([`Descriptor::of_others`]) does not wait, whatever it is.
+//! (`Descriptor::of_others`) does not wait, whatever it is.
 //!
 //! How it works: the system calls are made here. The C library's `close` and `read` are names that a program may use for
 //! functions of its own, which would then be called in their place; and a thread that is being cancelled (`pthread_cancel`)

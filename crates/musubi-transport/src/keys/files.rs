@@ -1,4 +1,7 @@
 //! Where certificates and keys lie, and how they are written.
+//!
+//! What you may rely on: a private key is readable by its owner alone from its first byte on. No file is overwritten unless that
+//! was asked for, and one that is replaced is never half there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

@@ -1,4 +1,9 @@
 //! Whose certificate it is: `musubi://SYSTEM/DOMAIN/NODE`.
+//!
+//! What you may rely on: a certificate names one node or none: one with two identities, or one written in another way than
+//! [`identity`] writes it, names nobody.
+//!
+//! What it does not do: believe a certificate.
 
 use std::fmt::Write;
 

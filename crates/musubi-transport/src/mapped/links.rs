@@ -1,5 +1,9 @@
 //! The links of a node with all others that map the same memory.
 //!
+//! What you may rely on: no call waits. A peer that begins anew is reported down and then up, and what its
+//! former run had committed comes before that. Whatever a peer writes costs its own link only, and is counted
+//! ([`Refusals`]).
+//!
 //! How it works: one look at a link is two loads while nothing has come: the peer's offer, and the tag of the next record. Each
 //! link has its turn. A peer is rung when something was said in a meeting, and for records and room only if it sleeps.
 

@@ -1,4 +1,6 @@
 //! The description of the nodes that map one memory.
+//!
+//! What you may rely on: programs whose tables differ do not meet: a hash of the table is in what each says when it begins.
 
 use musubi_core::lane::Region;
 use musubi_core::layout::LinkShape;

@@ -1,4 +1,10 @@
 //! Links that begin and end, and calls of nodes to which there is none.
+//!
+//! What you may rely on: what a node committed before its end is reported before [`Report::Down`], and a successor's
+//! [`Report::Up`] after it. How much of it is read is bounded by the lane, also if somebody goes on writing.
+//!
+//! How it works: a link that has ended is drained, then its successor, if one has come meanwhile, takes its place. A node that is
+//! wanted and not there is called again after pauses that grow.
 
 use musubi_linux::clock::now_ns;
 use musubi_linux::node::{Dialed, Event, Link, Presence, Refused};

@@ -1,4 +1,9 @@
 //! A frame is a message of a lane: its header is the head, its payload follows in the lane or stands in a block.
+//!
+//! What you may rely on: a frame that comes is of a kind, class and length that the protocol has; any other is
+//! [`Refused::Broken`]. The last slots of a lane are kept for control, so credit and answers pass where data has no room.
+//!
+//! How it works: a payload of up to [`IN_LANE_MAX`] bytes travels in the lane, a longer one in a block.
 
 use musubi_core::lane::{Brief, Link, Payload, RECORD_BYTES_MAX};
 use musubi_core::layout::LinkShape;

@@ -1,6 +1,6 @@
 //! The carrier of one node: what the runtime asks of its links over TCP.
 //!
-//! What you may rely on: no call waits, but for [`TcpCarrier::open`] and [`Carrier::leave`] (see [`super`]).
+//! What you may rely on: no call waits, but for [`TcpCarrier::open`] and [`Drive::leave`] (see [`super`]).
 //!
 //! How it works: what moves bytes is in [`super::traffic`], what begins and ends connections in [`super::connections`].
 

@@ -3,7 +3,7 @@
 //! What you may rely on: as for [`super::sender`]. Messages that a dead sender had committed are delivered before
 //! those of its successor; each is delivered once.
 //!
-//! How it works: which sender is read, and when its successor is, is [`super::incarnations`]; here is how a program waits.
+//! How it works: which sender is read, and when its successor is, is `incarnations.rs`; here is how a program waits.
 
 use std::cell::{RefCell, RefMut};
 use std::os::fd::OwnedFd;
