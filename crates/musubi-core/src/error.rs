@@ -82,3 +82,28 @@ impl core::fmt::Display for Error {
 }
 
 impl core::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString as _;
+
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_is_wrong() {
+        let told = [
+            (Error::Plan, "the plan breaks a limit"),
+            (Error::Mismatch, "the peer's section was made from another plan"),
+            (Error::NoBlock, "no block is free"),
+            (Error::Throttled { retry_ns: 17 }, "held back by the regulator for 17 ns"),
+            (Error::TooDeep, "too many cross calls of one core are under way"),
+        ];
+        for (error, text) in told {
+            assert_eq!(error.to_string(), text);
+        }
+        let [silent, running, offline] = [1, 2, 3].map(Cores::one);
+        let expected =
+            std::format!("no answer from cores: silent {silent}, still running {running}, offline {offline}");
+        assert_eq!(Error::Unresponsive { silent, running, offline }.to_string(), expected);
+    }
+}

@@ -342,8 +342,7 @@ impl<'m> PeerWords<'m> {
         let high_before = self.get(high);
         let low_value = self.get(low);
         let high_after = self.get(high);
-        // A carry between the two reads of `high` shows as a small low word; the later high word goes with it.
-        let high_value = if low_value < u32::MAX / 2 { high_after } else { high_before };
+        let high_value = high_with(low_value, high_before, high_after);
         (u64::from(high_value) << 32) | u64::from(low_value)
     }
 
@@ -445,6 +444,13 @@ fn word_of<'m>(base: *const AtomicU32, words: u32, index: u32) -> &'m AtomicU32 
     // SAFETY: the index is inside the view, whose maker promised valid, aligned memory for 'm; an `AtomicU32` may be
     // shared with writers in other processes.
     unsafe { &*word }
+}
+
+/// The high word that goes with a low one. A carry between the two reads of the high word shows as a small low word; the
+/// later high word goes with it.
+#[inline(always)]
+fn high_with(low: u32, high_before: u32, high_after: u32) -> u32 {
+    if low < u32::MAX / 2 { high_after } else { high_before }
 }
 
 #[inline(always)]
@@ -551,5 +557,28 @@ mod tests {
     fn outside_is_our_bug() {
         let atomics = memory(2);
         OwnWords::of(&atomics).get(2);
+    }
+
+    #[test]
+    fn a_counter_is_not_seen_half_carried() {
+        let half = u32::MAX / 2;
+        let pairs = [(0, 2), (1, 2), (half - 1, 2), (half, 1), (half + 1, 1), (u32::MAX, 1)];
+        for (low, high) in pairs {
+            assert_eq!(high_with(low, 1, 2), high, "{low}");
+        }
+    }
+
+    #[test]
+    fn a_part_outside_is_a_panic_that_names_it() {
+        let atomics = memory(4);
+        let whole = OwnWords::of(&atomics);
+        for (first, part) in [(0, 4), (2, 2), (4, 0)] {
+            assert_eq!(whole.as_peer().part(first, part).len(), part);
+        }
+        for (first, part) in [(5, 0), (2, 3), (4, 1), (6, 1), (u32::MAX, 2)] {
+            let panicked = std::panic::catch_unwind(|| whole.as_peer().part(first, part).len()).unwrap_err();
+            let message = panicked.downcast_ref::<std::string::String>().unwrap();
+            assert_eq!(*message, std::format!("words {first}+{part} of 4"));
+        }
     }
 }

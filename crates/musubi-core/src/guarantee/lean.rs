@@ -128,4 +128,22 @@ mod tests {
         assert!(Unregulated::of(Regulation::NONE).is_some());
         assert!(Unregulated::of(Regulation { bytes_per_s: 1, ..Regulation::NONE }).is_none());
     }
+
+    #[test]
+    fn each_form_says_what_it_is() {
+        let filter = |every, level| <Filter as Filtering>::of(FilterRule { every, level, ..FilterRule::EACH }).unwrap();
+        let each = <Filter as Filtering>::of(FilterRule::EACH).unwrap();
+        assert!(Filtering::is_each(&each) && !Filtering::is_each(&filter(2, 0)));
+        assert!(!Filtering::counts_queued(&filter(2, 0)) && Filtering::counts_queued(&filter(2, 1)));
+        assert!(Each.is_each() && !Each.counts_queued() && Each.offer(0, 7) == Verdict::Raise);
+        let regulator = |messages_per_s, messages_burst| {
+            let rule = Regulation { messages_per_s, messages_burst, ..Regulation::NONE };
+            <Regulator as Regulating>::of(rule).unwrap()
+        };
+        assert!(Regulating::is_none(&regulator(0, 0)) && !Regulating::is_none(&regulator(1, 1)));
+        assert!(Unregulated.is_none() && Unregulated.admit(0, u32::MAX) == Ok(()));
+        let mut slow = regulator(1, 1);
+        assert_eq!(Regulating::admit(&mut slow, 0, 1), Ok(()));
+        assert_eq!(Regulating::admit(&mut slow, 0, 1), Err(1_000_000_000));
+    }
 }

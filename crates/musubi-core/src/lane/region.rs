@@ -175,3 +175,22 @@ impl<'m> Iterator for Row<'m, '_> {
         Some(Meeting::begin(own, theirs, self.region.shape, self.hash, [me, number], self.incarnation))
     }
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_is_as_long_as_the_shape_says() {
+        let shape = LinkShape { slots: 16, blocks: 1, block_bytes: 64 };
+        let mut memory = std::vec![0u32; Region::bytes(3, shape).unwrap() as usize / 4];
+        let base = memory.as_mut_ptr().cast();
+        // SAFETY: the words are aligned, as many as the region has, and outlive it.
+        let region = unsafe { Region::whole(base, 3, 1, shape) }.unwrap();
+        let words = shape.section_bytes().unwrap() / 4;
+        for peer in [0, 2] {
+            assert_eq!((region.own(peer).len(), region.theirs(peer).len()), (words, words));
+        }
+    }
+}

@@ -385,3 +385,14 @@ fn of_two_that_try_the_smaller_one_stays() {
     assert!(!room.lock(4).outlasts(&all[3], &mut looks_left));
     assert_eq!(looks_left, LOOKS_MAX, "without a further look");
 }
+
+#[test]
+fn each_participant_that_a_plan_allows_has_a_bit_of_its_own() {
+    let max = PARTICIPANTS_MAX as u16;
+    let all = (0..max).fold(0, |all, participant| {
+        assert_eq!((bit(participant).count_ones(), all & bit(participant)), (1, 0), "{participant}");
+        all | bit(participant)
+    });
+    assert_eq!(all.count_ones(), u32::from(max));
+    assert_eq!([bit(max), bit(max + 1), bit(u16::MAX)], [0; 3]);
+}

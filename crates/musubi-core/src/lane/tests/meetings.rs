@@ -269,3 +269,49 @@ fn news_are_what_a_turn_would_act_on() {
     assert!(one.has_news());
     assert_eq!(one.turn(), Turn::Ended { gone: false });
 }
+
+#[test]
+fn nobody_is_linked_or_refused_before_somebody_is_there() {
+    let memory = Memory::new(16, 2, 64);
+    let mut one = memory.begin(0, 1);
+    assert!(!one.is_linked() && !one.is_refused() && !one.is_peer_there());
+    let mut other = memory.begin(1, 1);
+    assert!(!one.is_linked() && !one.is_refused() && one.is_peer_there());
+    settle(&mut one, &mut other);
+    assert!(one.is_linked() && !one.is_refused());
+    other.leave();
+    assert!(!one.is_refused() && !one.is_peer_there(), "who has left is not refused");
+    other.leave();
+    assert!(!one.is_peer_there(), "who leaves twice is not there again");
+    one.part();
+    assert!(!one.is_linked());
+}
+
+/// Each half of the description's hash decides.
+#[test]
+fn another_description_is_refused() {
+    for (hash, is_same) in [(0x1_0000_0002, true), (0x1_0000_0003, false), (0x3_0000_0002, false)] {
+        let memory = Memory::new(16, 2, 64);
+        let (mut one, mut other) = (memory.begin_as(0, 1, 0x1_0000_0002), memory.begin_as(1, 1, hash));
+        settle(&mut one, &mut other);
+        assert_eq!((one.is_linked(), one.is_refused()), (is_same, !is_same), "{hash:x}");
+    }
+}
+
+#[test]
+fn a_block_is_copied_and_given_back_at_once() {
+    let memory = Memory::new(16, 1, 64);
+    let (mut one, mut other) = (memory.begin(0, 1), memory.begin(1, 1));
+    assert_eq!(other.take_block(0, &mut []), Err(Error::NotHeld), "there is no link");
+    settle(&mut one, &mut other);
+    for is_awaited in [false, true] {
+        one.link().unwrap().0.send_block(&[0], &[3, 4, 5], 0).unwrap();
+        assert_eq!(one.link().unwrap().0.announce(is_awaited), Ok(false));
+        let message = other.link().unwrap().0.receive::<1>(&mut [0; RECORD_BYTES_MAX]).unwrap().unwrap();
+        assert_eq!(message.payload, Payload::Block { block: 0, bytes: 3 });
+        let mut into = [0; 3];
+        assert_eq!(other.take_block(0, &mut into), Ok(is_awaited), "rings who waits for room");
+        assert_eq!(into, [3, 4, 5]);
+        one.link().unwrap().0.withdraw();
+    }
+}

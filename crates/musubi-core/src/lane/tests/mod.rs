@@ -12,6 +12,8 @@ use crate::{Error, layout};
 #[cfg(not(loom))]
 mod behaviour;
 #[cfg(not(loom))]
+mod exact;
+#[cfg(not(loom))]
 mod meetings;
 #[cfg(loom)]
 mod models;
