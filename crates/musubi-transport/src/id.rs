@@ -3,7 +3,7 @@
 //! What you may rely on: every value is within the limits, so its [`NodeId::index`] may stand for a place in a table of
 //! [`NodeId::COUNT`].
 
-use crate::limits::{DOMAIN_MAX, NODE_MAX, TOOL_DOMAIN, TOOL_NODES};
+use crate::limits::{DOMAIN_MAX, NODE_MAX, PLACES_MAX, SLOTS_MAX, TOOL_DOMAIN, TOOL_NODES};
 
 const NODE_BITS: u32 = 10;
 
@@ -43,6 +43,18 @@ impl NodeId {
     pub const fn from_lowest_bits(bits: u16) -> Self {
         NodeId(bits & (Self::COUNT as u16 - 1))
     }
+    /// The node of a slot, where nodes are slots of places that several processes take; `None` beyond the limits.
+    pub const fn of_slot(place: u16, slot: u16) -> Option<Self> {
+        if place >= PLACES_MAX || slot >= SLOTS_MAX {
+            return None;
+        }
+        Some(NodeId(place * SLOTS_MAX + slot))
+    }
+    /// Place and slot of a node that is one; `None` of those that are kept for tools.
+    pub const fn slot(self) -> Option<(u16, u16)> {
+        let place = self.0 / SLOTS_MAX;
+        if place < PLACES_MAX { Some((place, self.0 % SLOTS_MAX)) } else { None }
+    }
     /// The node with this dense number.
     pub const fn from_index(index: usize) -> Option<Self> {
         if index < Self::COUNT { Some(NodeId(index as u16)) } else { None }
@@ -58,6 +70,18 @@ impl core::fmt::Display for NodeId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slots_are_nodes_of_their_own_and_no_tools() {
+        for (place, slot) in [(0, 0), (1, SLOTS_MAX - 1), (77, 3), (PLACES_MAX - 1, SLOTS_MAX - 1)] {
+            let node = NodeId::of_slot(place, slot).unwrap();
+            assert!(!node.is_tool());
+            assert_eq!(node.slot(), Some((place, slot)));
+        }
+        assert_eq!(NodeId::of_slot(1, 0).map(NodeId::index), Some(usize::from(SLOTS_MAX)));
+        assert_eq!((NodeId::of_slot(PLACES_MAX, 0), NodeId::of_slot(0, SLOTS_MAX)), (None, None));
+        assert_eq!(NodeId::new(TOOL_DOMAIN, 0).unwrap().slot(), None);
+    }
 
     #[test]
     fn names_keep_their_parts() {

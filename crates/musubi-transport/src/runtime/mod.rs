@@ -61,11 +61,13 @@ pub struct Options {
     /// How long a waiting thread looks before it sleeps, nanoseconds; `u64::MAX`: it never sleeps. Nothing where the
     /// process has one processor only.
     pub spin_ns: u64,
+    /// That the node runs already is nothing to be said: the program tries another one.
+    pub is_one_of_several: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { spin_ns: 10_000 }
+        Options { spin_ns: 10_000, is_one_of_several: false }
     }
 }
 
@@ -83,7 +85,8 @@ impl<P: Protocol<Block = Block>> Node<P> {
     /// [`LinkError::NodeRuns`] if a living process has it; [`LinkError::DomainUnknown`] or [`LinkError::NodeUnknown`] if the
     /// system has not; [`LinkError::Unavailable`] if links or threads cannot be had.
     pub fn start(topology: Arc<Topology>, me: NodeId, options: Options) -> Result<Node<P>, LinkError> {
-        Node::begin(topology, me, options, NodeLinks::of_system)
+        let is_one_of_several = options.is_one_of_several;
+        Node::begin(topology, me, options, |wiring| NodeLinks::of_system(wiring, is_one_of_several))
     }
 
     /// Starts a node all of whose links are what `network` makes, wherever the system says that the others are.

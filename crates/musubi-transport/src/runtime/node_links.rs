@@ -122,7 +122,7 @@ impl std::fmt::Debug for NodeLinks {
 
 impl NodeLinks {
     /// The links that the system says this node has.
-    pub(super) fn of_system(wiring: &Wiring) -> Result<NodeLinks, LinkError> {
+    pub(super) fn of_system(wiring: &Wiring, is_one_of_several: bool) -> Result<NodeLinks, LinkError> {
         let Wiring { topology, me, incarnation, epoll, kinds } = wiring;
         let mut links = NodeLinks::without(wiring);
         let place = topology.nodes.get(me);
@@ -130,11 +130,19 @@ impl NodeLinks {
         let has_memory = topology.nodes.is_empty() || place.is_some_and(|place| place.shared_memory.is_some());
         if has_memory || topology.nodes.keys().any(|peer| by_memory(*peer)) {
             let memory = ShmCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll), kinds);
-            links.memory = Some(memory.inspect_err(|error| says_why_not(*me, error))?);
+            let is_news = |error: &LinkError| !is_one_of_several || *error != LinkError::NodeRuns;
+            links.memory = Some(memory.inspect_err(|error| {
+                if is_news(error) {
+                    says_why_not(*me, error);
+                }
+            })?);
         }
         if TcpCarrier::is_needed(topology, *me) || place.is_some_and(|place| place.tcp.is_some()) {
             let network = TcpCarrier::open(Arc::clone(topology), *me, *incarnation, Arc::clone(epoll), kinds);
             links.tcp = Some(links.add(Box::new(network.map_err(|error| {
+                if is_one_of_several && matches!(error, crate::tcp::Error::AddressInUse(_)) {
+                    return LinkError::NodeRuns;
+                }
                 says_why_not(*me, &error);
                 LinkError::Unavailable
             })?)));
