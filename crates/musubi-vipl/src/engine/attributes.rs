@@ -115,6 +115,10 @@ pub struct Limits {
     pub transfer_bytes: u32,
     /// Entries of one completion queue.
     pub completion_entries: u32,
+    /// VIs at a time.
+    pub vis: u32,
+    /// Completion queues at a time.
+    pub completion_queues: u32,
 }
 
 impl Limits {
@@ -128,5 +132,7 @@ impl Limits {
         segments: 256,
         transfer_bytes: 1 << 30,
         completion_entries: 1 << 20,
+        vis: 4_096,
+        completion_queues: 1_024,
     };
 }

@@ -49,6 +49,8 @@ mod control {
 pub struct Descriptor {
     /// Where it lies: names it to the program.
     pub address: u64,
+    /// The region that it lies in.
+    pub handle: MemoryHandle,
     /// What it asks for.
     pub operation: Operation,
     /// What goes with the message.
@@ -72,7 +74,7 @@ impl Descriptor {
     /// Checks what was written at `address`: a control segment, and as many segments behind it as it says (or none, if those
     /// are more than `limits` allow).
     pub fn read(
-        address: u64,
+        (address, handle): (u64, MemoryHandle),
         control: &[u8; CONTROL_BYTES],
         segments: &[[u8; SEGMENT_BYTES]],
         queue: Queue,
@@ -81,6 +83,7 @@ impl Descriptor {
         let bits = u16_at(control, 14);
         let mut descriptor = Descriptor {
             address,
+            handle,
             operation: operation(bits),
             immediate: None,
             fence: false,

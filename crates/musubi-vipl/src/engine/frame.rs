@@ -6,6 +6,7 @@
 //! How it works: a message longer than a frame goes as several, each with the length of the whole and the place of its part.
 //! Bytes never pass through the engine: it names this side's places, and [`LocalMemory`] moves what came with the frame there.
 
+use super::descriptor::Descriptor;
 use super::protection::RemotePlace;
 use super::segments::{LocalPlace, Places};
 use super::status::{Completion, Status};
@@ -95,6 +96,6 @@ pub trait LocalMemory {
     /// Copies a payload into these places, which have room for it together.
     fn place(&mut self, payload: &Self::Payload, into: impl Iterator<Item = LocalPlace>);
 
-    /// Writes a completion into the descriptor at this address: the status last, with release order.
-    fn complete(&mut self, descriptor: u64, completion: &Completion);
+    /// Writes a completion into a descriptor: the status last, with release order. Whether its memory is still registered.
+    fn complete(&mut self, descriptor: &Descriptor, completion: &Completion) -> bool;
 }

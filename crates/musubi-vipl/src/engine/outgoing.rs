@@ -61,6 +61,11 @@ impl Outgoing {
         sends.next().filter(|_| self.said > 0).map(|(number, _)| number)
     }
 
+    /// Whether anything besides what is posted waits to be said.
+    pub(super) fn has_to_say(&self) -> bool {
+        self.farewell.is_some() || self.owed > 0 || !self.answers.is_empty()
+    }
+
     /// The connection has ended: nothing is under way but the last word.
     pub(super) fn forget(&mut self) {
         *self = Outgoing { farewell: self.farewell.take(), ..Outgoing::default() };
@@ -77,11 +82,7 @@ enum Stop {
 
 impl Vi {
     pub(super) fn say(&mut self, protection: &Protection, wire: &mut impl Wire, memory: &mut impl LocalMemory) {
-        if let Some(farewell) = self.outgoing.farewell
-            && wire.hand(&farewell, Segments::NONE.part(0, 0)) != Handed::Full
-        {
-            self.outgoing.farewell = None;
-        }
+        self.part(wire);
         if self.state != ViState::Connected {
             return;
         }
@@ -90,8 +91,19 @@ impl Vi {
             let has_answered = self.answer(protection, wire, memory);
             let has_sent = self.state == ViState::Connected && self.send_next(protection, wire, memory);
             if !has_answered && !has_sent {
-                return;
+                break;
             }
+        }
+        self.part(wire);
+    }
+
+    /// Says the last word, if there is one to be said.
+    #[inline]
+    fn part(&mut self, wire: &mut impl Wire) {
+        if let Some(farewell) = self.outgoing.farewell
+            && wire.hand(&farewell, Segments::NONE.part(0, 0)) != Handed::Full
+        {
+            self.outgoing.farewell = None;
         }
     }
 

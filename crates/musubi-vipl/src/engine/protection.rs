@@ -31,6 +31,15 @@ pub struct MemoryHandle(pub u32);
 impl MemoryHandle {
     /// Never a region's.
     pub const NONE: MemoryHandle = MemoryHandle(0);
+
+    /// The place in tables of regions that it names; none for [`MemoryHandle::NONE`].
+    #[inline]
+    pub(crate) const fn place(self) -> Option<usize> {
+        match self.0 & PLACE_MASK {
+            0 => None,
+            place => Some(place as usize - 1),
+        }
+    }
 }
 
 /// A protection tag of one opened NIC; 0 is none.

@@ -68,7 +68,7 @@ impl Segments {
 
     /// The places of `bytes` bytes from `offset` on; fewer if there are fewer.
     pub fn part(&self, offset: u32, bytes: u32) -> Places<'_> {
-        Places { rest: self.places(), skip: offset, left: bytes }
+        Places { rest: self.places(), skip: offset, left: bytes.min(self.bytes.saturating_sub(offset)) }
     }
 }
 
@@ -85,6 +85,11 @@ impl<'s> Places<'s> {
     /// A part that is one place.
     pub fn one(place: &'s LocalPlace) -> Places<'s> {
         Places { rest: core::slice::from_ref(place), skip: 0, left: place.bytes }
+    }
+
+    /// Bytes of all that are left.
+    pub fn bytes(&self) -> u32 {
+        self.left
     }
 }
 

@@ -73,6 +73,13 @@ pub struct Completion {
     pub status: Status,
 }
 
+impl Completion {
+    /// Whether immediate data came.
+    pub const fn has_immediate(&self) -> bool {
+        self.status.has(Status::IMMEDIATE)
+    }
+}
+
 /// `VIP_ERROR_CODE`: what is told through the error handler, as no descriptor says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -99,4 +106,21 @@ pub enum AsyncError {
     Transport = 9,
     /// A mistake in Musubi.
     Catastrophic = 10,
+}
+
+impl AsyncError {
+    /// Every error.
+    pub const ALL: [AsyncError; 11] = [
+        AsyncError::PostDescriptor,
+        AsyncError::ConnectionLost,
+        AsyncError::ReceiveQueueEmpty,
+        AsyncError::Overrun,
+        AsyncError::WriteProtection,
+        AsyncError::WriteData,
+        AsyncError::WriteAborted,
+        AsyncError::ReadProtection,
+        AsyncError::CompletionProtection,
+        AsyncError::Transport,
+        AsyncError::Catastrophic,
+    ];
 }

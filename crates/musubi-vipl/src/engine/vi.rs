@@ -12,7 +12,7 @@
 
 use super::attributes::ViAttributes;
 use super::descriptor::{Descriptor, Operation};
-use super::frame::{LocalMemory, Wire};
+use super::frame::{LocalMemory, ViFrame, Wire};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::protection::Protection;
@@ -65,6 +65,17 @@ pub struct Happened {
 }
 
 impl Happened {
+    /// Whether nothing did.
+    #[inline]
+    pub fn is_nothing(&self) -> bool {
+        self.sends == 0 && self.receives == 0 && self.errors == 0
+    }
+
+    /// Whether any error is to be told.
+    pub fn has_errors(&self) -> bool {
+        self.errors != 0
+    }
+
     /// Whether this error is to be told.
     pub fn has(&self, error: AsyncError) -> bool {
         self.errors & (1 << error as u32) != 0
@@ -220,12 +231,28 @@ impl Vi {
         Ok(())
     }
 
+    /// Whether [`Vi::dequeue`] would give something back.
+    pub fn has_complete(&self, queue: Queue) -> bool {
+        self.queue(queue).has_complete()
+    }
+
     /// `VipSendDone`, `VipRecvDone`: gives the oldest descriptor back, if it is complete.
     pub fn dequeue(&mut self, queue: Queue) -> Dequeue {
         match queue {
             Queue::Send => self.sends.dequeue(),
             Queue::Receive => self.receives.dequeue(),
         }
+    }
+
+    /// The last word of a connection that this side has ended, if the wire had no room for it yet: it goes with whoever
+    /// carries frames, as the VI may be connected anew before there is room.
+    pub fn take_farewell(&mut self) -> Option<ViFrame> {
+        self.outgoing.farewell.take()
+    }
+
+    /// Whether something is left that waits for room.
+    pub fn has_to_say(&self) -> bool {
+        self.outgoing.has_to_say() || (self.state == ViState::Connected && self.sends.next().is_some())
     }
 
     /// Says what there is to say, as far as the wire has room.
@@ -263,9 +290,15 @@ impl Vi {
 
     /// Tells what has completed.
     pub(super) fn settle(&mut self, memory: &mut impl LocalMemory) {
-        self.happened.sends += self.sends.settle(|descriptor, completion| memory.complete(descriptor, completion));
-        self.happened.receives +=
-            self.receives.settle(|descriptor, completion| memory.complete(descriptor, completion));
+        let mut all_told = true;
+        let mut tell = |descriptor: &Descriptor, completion: &Completion| {
+            all_told &= memory.complete(descriptor, completion);
+        };
+        self.happened.sends += self.sends.settle(&mut tell);
+        self.happened.receives += self.receives.settle(&mut tell);
+        if !all_told {
+            self.note(AsyncError::CompletionProtection);
+        }
     }
 
     fn connect(&mut self, peer: PeerVi) {

@@ -111,11 +111,11 @@ impl WorkQueue {
     }
 
     /// Tells of every descriptor, in order, whose work has ended with all before it; gives how many.
-    pub(super) fn settle(&mut self, mut tell: impl FnMut(u64, &Completion)) -> u32 {
+    pub(super) fn settle(&mut self, mut tell: impl FnMut(&Descriptor, &Completion)) -> u32 {
         let mut count = 0;
         while let Some(entry) = self.entries.get((self.told - self.first) as usize) {
             let Some(completion) = entry.completion else { break };
-            tell(entry.descriptor.address, &completion);
+            tell(&entry.descriptor, &completion);
             self.told += 1;
             self.next = self.next.max(self.told);
             count += 1;
@@ -128,6 +128,11 @@ impl WorkQueue {
         for entry in self.entries.iter_mut().skip((self.told - self.first) as usize) {
             entry.completion.get_or_insert_with(|| how(&entry.descriptor));
         }
+    }
+
+    /// Whether the oldest descriptor is complete.
+    pub(super) fn has_complete(&self) -> bool {
+        self.first < self.told
     }
 
     /// Gives the oldest descriptor back, if it is complete.

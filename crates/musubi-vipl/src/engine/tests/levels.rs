@@ -266,3 +266,22 @@ fn what_was_filled_or_sent_in_part_says_so() {
     assert_eq!(one.completed(), [(1, Status(0x31)), (2, Status(0x21))]);
     assert_eq!(other.completed(), [(5, Status(0x1_0031)), (6, Status(0x1_0021))]);
 }
+
+#[test]
+fn the_last_word_goes_out_with_the_call_that_makes_it() {
+    for is_read in [false, true] {
+        let (mut one, mut other) = connected(Reliability::Delivery);
+        if is_read {
+            let from = RemotePlace { address: BASE - 1, handle: other.handle };
+            let read = Descriptor { remote: from, ..one.message(1, Operation::Read, &[(BASE, 8)]) };
+            one.post(Queue::Send, read);
+            let (frame, payload) = one.line.frames.pop_front().unwrap();
+            other.hear(&frame, &payload);
+            assert!(matches!(other.line.frames.pop_front(), Some((ViFrame::ReadRefused { .. }, _))));
+        } else {
+            let mistaken = Descriptor { refused: Some(Status::FORMAT_ERROR), ..send(&one, 1, BASE, 8) };
+            one.post(Queue::Send, mistaken);
+            assert!(matches!(one.line.frames.pop_front(), Some((ViFrame::Broken { .. }, _))));
+        }
+    }
+}

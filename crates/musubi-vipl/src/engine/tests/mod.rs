@@ -64,9 +64,10 @@ impl LocalMemory for Ram {
         assert!(payload.is_empty(), "places for all of it");
     }
 
-    fn complete(&mut self, descriptor: u64, completion: &Completion) {
+    fn complete(&mut self, descriptor: &Descriptor, completion: &Completion) -> bool {
         assert!(completion.status.has(Status::DONE));
-        self.completed.borrow_mut().push((descriptor, *completion));
+        self.completed.borrow_mut().push((descriptor.address, *completion));
+        true
     }
 }
 
@@ -153,7 +154,16 @@ impl Side {
             segments.push(LocalPlace { address, handle: self.handle, bytes }).unwrap();
         }
         let remote = RemotePlace::default();
-        Descriptor { address: name, operation, immediate: None, fence: false, remote, segments, refused: None }
+        Descriptor {
+            address: name,
+            handle: self.handle,
+            operation,
+            immediate: None,
+            fence: false,
+            remote,
+            segments,
+            refused: None,
+        }
     }
 
     /// The statuses that descriptors completed with, and their names.

@@ -26,7 +26,7 @@ fn written(bits: u16, length: u32, segments: &[(u64, u32, u32)]) -> Written {
 }
 
 fn read(written: &Written, queue: Queue) -> Descriptor {
-    Descriptor::read(99, &written.control, &written.segments, queue, &LIMITS)
+    Descriptor::read((99, MemoryHandle::NONE), &written.control, &written.segments, queue, &LIMITS)
 }
 
 #[test]
@@ -86,7 +86,7 @@ proptest! {
         is_send in any::<bool>(),
     ) {
         let queue = if is_send { Queue::Send } else { Queue::Receive };
-        let descriptor = Descriptor::read(1, &control, &segments, queue, &LIMITS);
+        let descriptor = Descriptor::read((1, MemoryHandle::NONE), &control, &segments, queue, &LIMITS);
         let sum: u64 = descriptor.segments.places().iter().map(|place| u64::from(place.bytes)).sum();
         prop_assert!(descriptor.refused == Some(Status::LENGTH_ERROR) || sum == u64::from(descriptor.bytes()));
         prop_assert!(descriptor.segments.places().len() <= usize::from(LIMITS.segments));
