@@ -1,0 +1,114 @@
+//! Where a VI can be found: a NIC of the system, and what tells those on it apart.
+//!
+//! What you may rely on: discriminators are compared as strings of bytes of equal length; an [`Address`] never has a longer
+//! one than `VipQueryNic` says.
+//!
+//! How it works: a NIC's number is its place in the description, so it is the same everywhere. Several processes of a
+//! machine may have opened one NIC: each is a *slot* of it, a node of its own to the transport.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use musubi_transport::NodeId;
+use musubi_transport::limits::SLOTS_MAX;
+
+/// Longest discriminator, bytes.
+pub const DISCRIMINATOR_BYTES_MAX: usize = 128;
+
+/// A NIC, by its place in the description.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NicNumber(pub u16);
+
+impl NicNumber {
+    /// Bytes of a host address.
+    pub const BYTES: usize = 4;
+
+    /// The host address that stands for it.
+    pub const fn to_host_address(self) -> [u8; NicNumber::BYTES] {
+        (self.0 as u32).to_be_bytes()
+    }
+
+    /// The NIC of a host address, if that can be one.
+    pub fn of_host_address(bytes: &[u8]) -> Option<NicNumber> {
+        let number = u32::from_be_bytes(bytes.try_into().ok()?);
+        u16::try_from(number).ok().map(NicNumber)
+    }
+
+    /// The node that a slot of it is.
+    pub fn node(self, slot: u16) -> Option<NodeId> {
+        NodeId::of_slot(self.0, slot)
+    }
+
+    /// The NIC that a node is a slot of, and which.
+    pub fn of_node(node: NodeId) -> Option<(NicNumber, u16)> {
+        node.slot().map(|(nic, slot)| (NicNumber(nic), slot))
+    }
+}
+
+/// `VIP_NET_ADDRESS`, checked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// Which NIC.
+    pub nic: NicNumber,
+    /// Which of those who listen or ask there.
+    pub discriminator: Vec<u8>,
+}
+
+impl Address {
+    /// One, unless the discriminator is too long.
+    pub fn new(nic: NicNumber, discriminator: &[u8]) -> Option<Address> {
+        let fits = discriminator.len() <= DISCRIMINATOR_BYTES_MAX;
+        fits.then(|| Address { nic, discriminator: discriminator.to_vec() })
+    }
+}
+
+/// The NICs of a system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// By number.
+    pub nics: Vec<NicEntry>,
+}
+
+/// A NIC as all know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NicEntry {
+    /// Its name, which is also that of its host to the name service.
+    pub name: String,
+    /// How many processes may have it open at a time.
+    pub slots: u16,
+}
+
+impl Directory {
+    /// How many slots a NIC has; 0 if there is no such NIC.
+    pub fn slots(&self, nic: NicNumber) -> u16 {
+        self.nics.get(usize::from(nic.0)).map_or(0, |entry| entry.slots.min(SLOTS_MAX))
+    }
+
+    /// The NICs that a host's name stands for, seen from NIC `here`: those of that name; the local one for this host's usual names.
+    pub fn named<'d>(&'d self, name: &'d str, here: NicNumber) -> impl Iterator<Item = NicNumber> + 'd {
+        let is_here = matches!(name, "localhost" | "127.0.0.1" | "::1");
+        let here = (is_here && !self.nics.iter().any(|entry| entry.name == name)).then_some(here);
+        let named = self.nics.iter().enumerate().filter(move |(_, entry)| entry.name == name);
+        named.map(|(place, _)| NicNumber(place as u16)).chain(here)
+    }
+
+    /// The NIC of a name.
+    pub fn find(&self, name: &str) -> Option<NicNumber> {
+        self.nics.iter().position(|entry| entry.name == name).map(|place| NicNumber(place as u16))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_addresses_are_read_back_and_others_are_none() {
+        let nic = NicNumber(0x1234);
+        assert_eq!(nic.to_host_address(), [0, 0, 0x12, 0x34]);
+        assert_eq!(NicNumber::of_host_address(&nic.to_host_address()), Some(nic));
+        assert_eq!(NicNumber::of_host_address(&[0, 1, 0, 0]), None);
+        assert_eq!(NicNumber::of_host_address(&[0, 0, 1]), None);
+        assert_eq!(NicNumber::of_host_address(&[]), None);
+    }
+}

@@ -1,0 +1,333 @@
+//! How frames of VIs get to other nodes: what is known of each, what waits for room, and frames to VIs of this NIC itself.
+//!
+//! What you may rely on: frames of one class to one node go out in the order in which they were handed over, those of the
+//! connection manager among them; nothing waits here without bound: [`OUTBOX_MAX`] frames of the manager a peer, and of messages none,
+//! which stay in their work queues until there is room.
+//!
+//! How it works: a message's bytes are handed to the link where they lie, if they lie in one place; else they are gathered
+//! first. Frames for this node itself are kept in a queue that whoever has the NIC empties before the call returns.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use musubi_transport::frame::Header;
+use musubi_transport::links::{Links, Sent};
+use musubi_transport::{NodeId, Priority};
+
+use super::connection::Connection;
+use crate::engine::{Handed, Places, Segments, ViFrame, Wire};
+use crate::memory::RegisteredMemory;
+use crate::wire::{NicFrame, ViName, WriteHead};
+
+/// Frames of the connection manager that wait for room with one peer; more are dropped and counted, and who waits for an answer runs into its time.
+pub(super) const OUTBOX_MAX: usize = 256;
+/// Frames to this node itself that are under way at a time.
+const LOCAL_MAX: usize = 16;
+/// Most bytes of a message in one frame: both sides copy at the same time, and a more urgent frame waits for one.
+pub(super) const PIECE_BYTES_MAX: u32 = 64 * 1024;
+/// Classes of frames.
+const CLASSES: usize = Priority::COUNT;
+
+/// A node, as this one knows it.
+#[derive(Debug)]
+pub(super) struct PeerNode {
+    pub(super) node: NodeId,
+    pub(super) is_linked: bool,
+    /// Nobody answered when it was last tried for.
+    pub(super) is_absent: bool,
+    /// Whether the links were told to try for it.
+    pub(super) is_wanted: bool,
+    outbox: VecDeque<(Header, Vec<u8>)>,
+    /// By class: frames that the links numbered and that are not acknowledged, and the connections that they are of.
+    unaccepted: [VecDeque<(u64, ViName)>; CLASSES],
+    /// Places of VIs that have something to say and found no room.
+    pub(super) waiting: Vec<u16>,
+    /// Frames that were dropped because the outbox was full.
+    pub(super) dropped: u64,
+}
+
+/// Ways to other nodes.
+#[derive(Debug)]
+pub(super) struct Carriage {
+    pub(super) me: NodeId,
+    pub(super) peers: Vec<PeerNode>,
+    places: BTreeMap<NodeId, u16>,
+    pub(super) local: VecDeque<(Header, Vec<u8>)>,
+    /// Places of VIs that wait for room in `local`.
+    pub(super) local_waiting: Vec<u16>,
+    scratch: Vec<u8>,
+    pub(super) piece_bytes_max: u32,
+}
+
+impl Carriage {
+    pub(super) fn new(me: NodeId) -> Carriage {
+        Carriage {
+            me,
+            peers: Vec::new(),
+            places: BTreeMap::new(),
+            local: VecDeque::new(),
+            local_waiting: Vec::new(),
+            scratch: Vec::new(),
+            piece_bytes_max: PIECE_BYTES_MAX,
+        }
+    }
+
+    /// The place of a node, made if need be.
+    pub(super) fn enter(&mut self, node: NodeId) -> u16 {
+        let next = self.peers.len() as u16;
+        let place = *self.places.entry(node).or_insert(next);
+        if place == next {
+            self.peers.push(PeerNode {
+                node,
+                is_linked: false,
+                is_absent: false,
+                is_wanted: false,
+                outbox: VecDeque::new(),
+                unaccepted: core::array::from_fn(|_| VecDeque::new()),
+                waiting: Vec::new(),
+                dropped: 0,
+            });
+        }
+        place
+    }
+
+    /// The place of a node that is known.
+    pub(super) fn find(&self, node: NodeId) -> Option<u16> {
+        self.places.get(&node).copied()
+    }
+
+    pub(super) fn peer(&mut self, place: u16) -> &mut PeerNode {
+        &mut self.peers[usize::from(place)]
+    }
+
+    /// Whether a place is this node's own.
+    #[inline]
+    pub(super) fn is_me(&self, place: u16) -> bool {
+        self.peers[usize::from(place)].node == self.me
+    }
+
+    /// Whether frames for a peer go somewhere now.
+    pub(super) fn reaches(&self, place: u16) -> bool {
+        self.peers[usize::from(place)].is_linked || self.is_me(place)
+    }
+
+    /// The link with a peer has ended: nothing is under way to it.
+    pub(super) fn forget(&mut self, place: u16) {
+        let peer = self.peer(place);
+        peer.is_linked = false;
+        peer.outbox.clear();
+        peer.waiting.clear();
+        peer.unaccepted.iter_mut().for_each(VecDeque::clear);
+    }
+
+    /// Sends a frame of the connection manager, now or when there is room.
+    pub(super) fn tell(&mut self, place: u16, header: Header, payload: Vec<u8>, links: &mut impl Links) {
+        if self.is_me(place) {
+            self.local.push_back((header, payload));
+            return;
+        }
+        // Whom it was for has ended with the link.
+        if !self.reaches(place) {
+            return;
+        }
+        if self.peer(place).outbox.is_empty() && self.put(place, &header, &payload, ViName::default(), links) {
+            return;
+        }
+        let peer = self.peer(place);
+        if peer.outbox.len() < OUTBOX_MAX {
+            peer.outbox.push_back((header, payload));
+        } else {
+            peer.dropped += 1;
+        }
+    }
+
+    /// Sends what waits of the connection manager's; whether all of it went.
+    pub(super) fn empty_outbox(&mut self, place: u16, links: &mut impl Links) -> bool {
+        while let Some((header, payload)) = self.peer(place).outbox.pop_front() {
+            if !self.put(place, &header, &payload, ViName::default(), links) {
+                self.peer(place).outbox.push_front((header, payload));
+                return false;
+            }
+        }
+        true
+    }
+
+    fn put(&mut self, place: u16, header: &Header, payload: &[u8], of: ViName, links: &mut impl Links) -> bool {
+        let peer = self.peer(place);
+        let sent = links.send(peer.node, header, payload);
+        peer.note(header.class, sent, of) != Handed::Full
+    }
+
+    /// Frames up to this number of one class have been accepted: the connections whose frames these are, each with the last
+    /// number of its own.
+    pub(super) fn accepted(&mut self, place: u16, number: u64, mut tell: impl FnMut(ViName, u64)) {
+        let peer = self.peer(place);
+        let of_class =
+            |frames: &&mut VecDeque<(u64, ViName)>| frames.binary_search_by_key(&number, |frame| frame.0).is_ok();
+        let Some(frames) = peer.unaccepted.iter_mut().find(of_class) else { return };
+        while let Some(&(frame, name)) = frames.front().filter(|(frame, _)| *frame <= number) {
+            frames.pop_front();
+            let is_last = frames.front().is_none_or(|next| next.0 > number || next.1 != name);
+            if is_last && name != ViName::default() {
+                tell(name, frame);
+            }
+        }
+    }
+}
+
+impl PeerNode {
+    #[inline]
+    fn note(&mut self, class: Priority, sent: Sent, of: ViName) -> Handed {
+        match sent {
+            Sent::Delivered => Handed::Accepted,
+            Sent::Numbered(number) => {
+                self.unaccepted[usize::from(class.class())].push_back((number, of));
+                Handed::Numbered(number)
+            }
+            // Of a link that is no more its end is reported.
+            Sent::Full | Sent::NoLink => Handed::Full,
+        }
+    }
+}
+
+/// The wire of one connection.
+pub(super) struct ViWire<'w, L> {
+    pub(super) carriage: &'w mut Carriage,
+    pub(super) links: &'w mut L,
+    pub(super) memory: &'w RegisteredMemory,
+    pub(super) connection: &'w mut Connection,
+    /// The VI's place, which waits if there is no room.
+    pub(super) place: u16,
+}
+
+impl<L: Links> ViWire<'_, L> {
+    /// Hands over a frame whose payload lies in these places.
+    #[inline]
+    fn put(&mut self, frame: &NicFrame, mut payload: Places<'_>, is_posted: bool) -> Handed {
+        let bytes = payload.bytes();
+        let Connection { there, class, peer, .. } = *self.connection;
+        let header = frame.header(there, class, bytes);
+        let node = self.carriage.peer(peer).node;
+        if node == self.carriage.me {
+            return self.put_here(header, payload);
+        }
+        if !self.carriage.peer(peer).outbox.is_empty() {
+            return self.wait();
+        }
+        let first = payload.next();
+        let sent = match first {
+            None => Some(self.links.send(node, &header, &[])),
+            Some(place) if is_posted && place.bytes == bytes => {
+                self.memory.with_posted(place, |payload| self.links.send(node, &header, payload))
+            }
+            Some(place) => {
+                let gathered = &mut self.carriage.scratch;
+                gathered.clear();
+                let is_whole =
+                    core::iter::once(place).chain(payload).all(|place| self.memory.copy_out(place, gathered));
+                is_whole.then(|| self.links.send(node, &header, gathered))
+            }
+        };
+        // What the engine has checked is registered; should it not be, nothing goes out.
+        let Some(sent) = sent else { return self.wait() };
+        match self.carriage.peer(peer).note(class, sent, self.connection.here) {
+            Handed::Full => self.wait(),
+            handed => handed,
+        }
+    }
+
+    /// The same to this node itself.
+    fn put_here(&mut self, header: Header, mut payload: Places<'_>) -> Handed {
+        if self.carriage.local.len() >= LOCAL_MAX {
+            return self.wait();
+        }
+        let mut bytes = Vec::new();
+        if !payload.all(|place| self.memory.copy_out(place, &mut bytes)) {
+            return self.wait();
+        }
+        self.carriage.local.push_back((header, bytes));
+        Handed::Accepted
+    }
+
+    /// Hands over a frame with a payload of its own.
+    fn put_told(&mut self, frame: &NicFrame) -> Handed {
+        let Connection { there, class, peer, .. } = *self.connection;
+        let (header, payload) = frame.write(ViName::default(), there, class, 0);
+        let node = self.carriage.peer(peer).node;
+        if node == self.carriage.me {
+            if self.carriage.local.len() >= LOCAL_MAX {
+                return self.wait();
+            }
+            self.carriage.local.push_back((header, payload));
+            return Handed::Accepted;
+        }
+        if !self.carriage.peer(peer).outbox.is_empty() {
+            return self.wait();
+        }
+        let sent = self.links.send(node, &header, &payload);
+        match self.carriage.peer(peer).note(class, sent, self.connection.here) {
+            Handed::Full => self.wait(),
+            handed => handed,
+        }
+    }
+
+    /// There is no room now.
+    #[cold]
+    fn wait(&mut self) -> Handed {
+        let peer = self.connection.peer;
+        let is_local = self.carriage.is_me(peer);
+        let waiting = if is_local { &mut self.carriage.local_waiting } else { &mut self.carriage.peer(peer).waiting };
+        if !waiting.contains(&self.place) {
+            waiting.push(self.place);
+        }
+        Handed::Full
+    }
+
+    /// A part of a write; the first of several is preceded by where the write goes.
+    fn put_write(&mut self, head: WriteHead, offset: u32, payload: Places<'_>) -> Handed {
+        let bytes = payload.bytes();
+        if bytes == head.bytes && head.immediate.is_none() {
+            return self.put(&NicFrame::Write(head.to), payload, true);
+        }
+        if !self.connection.has_begun_write {
+            if self.put_told(&NicFrame::WriteBegin(head)) == Handed::Full {
+                return Handed::Full;
+            }
+            self.connection.has_begun_write = true;
+        }
+        let handed = self.put(&NicFrame::WritePart { offset }, payload, true);
+        if handed != Handed::Full && offset + bytes == head.bytes {
+            self.connection.has_begun_write = false;
+        }
+        handed
+    }
+}
+
+impl<L: Links> Wire for ViWire<'_, L> {
+    #[inline]
+    fn payload_bytes_max(&self) -> u32 {
+        self.carriage.piece_bytes_max
+    }
+
+    #[inline]
+    fn hand(&mut self, frame: &ViFrame, payload: Places<'_>) -> Handed {
+        let nothing = Segments::NONE;
+        match *frame {
+            ViFrame::Send { bytes, offset, immediate } => {
+                self.put(&NicFrame::Send { bytes, offset, immediate }, payload, true)
+            }
+            ViFrame::Write { to, bytes, offset, immediate } => {
+                self.put_write(WriteHead { to, bytes, immediate }, offset, payload)
+            }
+            ViFrame::Data { offset } => self.put(&NicFrame::Data { offset }, payload, false),
+            ViFrame::Read { from, bytes } => self.put_told(&NicFrame::Read { from, bytes }),
+            ViFrame::ReadRefused { messages } => {
+                self.put(&NicFrame::ReadRefused { messages }, nothing.part(0, 0), true)
+            }
+            ViFrame::Placed { messages } => self.put(&NicFrame::Placed { messages }, nothing.part(0, 0), true),
+            ViFrame::Broken { messages, status } => {
+                self.put(&NicFrame::Broken { messages, status }, nothing.part(0, 0), true)
+            }
+        }
+    }
+}
