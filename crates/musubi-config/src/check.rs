@@ -10,10 +10,12 @@ use musubi_core::fifo::REAP_MAX;
 use musubi_core::layout::{self, LINE_BYTES, Shape};
 use musubi_core::lock::LOOKS_MAX;
 use musubi_core::plan::{Fifo, FilterRule, LockKind, Plan, Regulation, Smem};
+use musubi_transport::NodeId;
 use musubi_transport::limits::PAYLOAD_BYTES_MAX;
-use musubi_transport::topology::{Network, Topology};
+use musubi_transport::topology::{Network, Place, Topology};
 
 use crate::network::written;
+use crate::nics::Nics;
 use crate::nodes::islands;
 use crate::quantity::{BYTE_RATE, SIZE, TIME};
 use crate::table::{Column, Table, wrapped};
@@ -65,6 +67,12 @@ const STEPS: &[Column] = &[
     Column::number("bytes copied", 3),
     Column::number("cache lines", 3),
 ];
+const NICS: &[Column] = &[
+    Column::words("NIC", 0),
+    Column::number("processes", 2),
+    Column::words("shared memory", 1),
+    Column::words("TCP, first port", 0),
+];
 const SMEMS: &[Column] = &[
     Column::words("SMEM channel", 0),
     Column::words("members", 0),
@@ -88,7 +96,35 @@ pub fn check(description: &Description, width: Option<usize>) -> String {
         });
     }
     sections.extend(nodes(description.topology(), width));
+    sections.extend(nics(description.nics(), width));
     sections.join("\n")
+}
+
+/// The NICs of the VI Architecture.
+fn nics(nics: &Nics, width: Option<usize>) -> Option<String> {
+    if nics.entries.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(NICS);
+    for (number, entry) in (0u16..).zip(&nics.entries) {
+        let place = NodeId::of_slot(number, 0).and_then(|node| nics.topology.nodes.get(&node));
+        let Some(place) = place else { continue };
+        let address = place.tcp.as_deref().unwrap_or("-");
+        table.add_row([&entry.name, &entry.processes.to_string(), machine(place), address]);
+    }
+    let Topology { system, hash, network, .. } = &nics.topology;
+    let heading = format!("System {system}: {} NICs, hash {hash:#018x}", nics.entries.len());
+    let notes = wrapped(&(links(network) + &separation(&nics.topology)), width);
+    Some(format!("{}\n{}{notes}{}", wrapped(&heading, width), table.fitted(width), rules(&nics.topology, width)))
+}
+
+/// What is said of a place's shared memory.
+fn machine(place: &Place) -> &str {
+    match place.shared_memory.as_deref() {
+        None => "-",
+        Some("") => "yes",
+        Some(machine) => machine,
+    }
 }
 
 fn nodes(topology: &Topology, width: Option<usize>) -> Option<String> {
@@ -97,13 +133,8 @@ fn nodes(topology: &Topology, width: Option<usize>) -> Option<String> {
     }
     let mut table = Table::new(NODES);
     for (id, place) in &topology.nodes {
-        let machine = match place.shared_memory.as_deref() {
-            None => "-",
-            Some("") => "yes",
-            Some(machine) => machine,
-        };
         let address = place.tcp.as_deref().unwrap_or("-");
-        table.add_row([&id.to_string(), &place.name, machine, address]);
+        table.add_row([&id.to_string(), &place.name, machine(place), address]);
     }
     let heading =
         format!("System {}: {} nodes, topology hash {:#018x}", topology.system, topology.nodes.len(), topology.hash);

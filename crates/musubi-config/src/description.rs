@@ -11,6 +11,8 @@ use musubi_core::plan::{
 };
 use musubi_transport::topology::Topology;
 
+use crate::nics::Nics;
+
 /// A checked description of one system: domains with channels, nodes, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
@@ -24,6 +26,7 @@ pub struct Description {
     pub(crate) cells: u32,
     pub(crate) hash: u64,
     pub(crate) topology: Topology,
+    pub(crate) nics: Nics,
 }
 
 /// Where the shared memory lies, for ports that cannot ask an operating system for it.
@@ -99,6 +102,11 @@ impl Description {
     /// The nodes and their places. Without any `[[node]]`: all nodes on this machine, by shared memory.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// The NICs of the VI Architecture and their places.
+    pub fn nics(&self) -> &Nics {
+        &self.nics
     }
 
     /// Calls `use_plan` with the plan.

@@ -7,6 +7,7 @@ use musubi_core::plan::{Liveness, Role};
 
 use crate::description::{AddressMap, DomainEntry, FifoEntry, SmemEntry};
 use crate::network::NetworkDraft;
+use crate::nics::NicDraft;
 use crate::nodes::NodeDraft;
 use crate::reader::Located;
 use crate::report::Span;
@@ -60,4 +61,5 @@ pub(crate) struct Drafts {
     pub(crate) smems: Vec<SmemDraft>,
     pub(crate) network: NetworkDraft,
     pub(crate) nodes: Vec<NodeDraft>,
+    pub(crate) nics: Vec<NicDraft>,
 }

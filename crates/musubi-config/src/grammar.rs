@@ -25,7 +25,7 @@ use crate::reader::{
 };
 use crate::report::{Findings, Scope};
 use crate::rules;
-use crate::{network, nodes};
+use crate::{network, nics, nodes};
 
 const MICROSECOND_NS: u64 = 1_000;
 const MILLISECOND_NS: u64 = 1_000_000;
@@ -57,6 +57,7 @@ const FILE_KEYS: &[Key] = &[
     optional("smem"),
     optional("network"),
     optional("node"),
+    optional("nic"),
 ];
 const SYSTEM_KEYS: &[Key] =
     &[required("name", "name = \"press\""), optional("base"), optional("size"), optional("cells")];
@@ -135,6 +136,10 @@ pub(crate) fn read(table: &DeTable<'_>, findings: &mut Findings) -> Option<Descr
         nodes: tables(&file, "node", "node", "a [[node]]", nodes::NODE_KEYS, findings)
             .iter()
             .map(|reader| nodes::read(reader, findings))
+            .collect(),
+        nics: tables(&file, "nic", "nic", "a [[nic]]", nics::NIC_KEYS, findings)
+            .iter()
+            .map(|reader| nics::read(reader, findings))
             .collect(),
     };
     rules::check(drafts, findings)

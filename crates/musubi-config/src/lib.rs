@@ -8,8 +8,8 @@
 //! `rules` checks them against each other, `digest` computes the plan's hash. [`MemoryMap`] lays the participants'
 //! sections out; [`check`] and [`generate`] write it down.
 //!
-//! A description may have domains and channels (of MDCOM), nodes (of MCAPI), or both. The former become a
-//! [`musubi_core::plan::Plan`], the latter a [`musubi_transport::topology::Topology`], each with a hash of its own.
+//! A description may have domains and channels (of MDCOM), nodes (of MCAPI), NICs (of the VI Architecture), or all of these. The former become a
+//! [`musubi_core::plan::Plan`], the others a [`musubi_transport::topology::Topology`] each, all with a hash of their own.
 //!
 //! What it does not do: attach to anything, or decide the bytes inside a section; that is [`musubi_core::layout`].
 #![forbid(unsafe_code)]
@@ -26,6 +26,7 @@ mod guarantees;
 mod load;
 mod map;
 mod network;
+mod nics;
 mod nodes;
 mod print;
 mod quantity;
@@ -39,8 +40,10 @@ pub use description::{AddressMap, Description};
 pub use error::Error;
 pub use generate::generate;
 pub use load::{
-    DESCRIPTION_BYTES_MAX, Reader, SYSTEM_VARIABLE, find, load, load_by, parse, topology_from_env, topology_from_env_by,
+    DESCRIPTION_BYTES_MAX, Reader, SYSTEM_VARIABLE, find, from_env_by, load, load_by, parse, topology_from_env,
+    topology_from_env_by,
 };
 pub use map::{Content, MemoryMap, Region};
+pub use nics::{NicEntry, Nics};
 pub use print::print;
 pub use report::{Finding, Report};

@@ -58,7 +58,9 @@ pub fn load_by(reader: Reader, path: &Path) -> Result<Description, Report> {
         Err(reason) => return Err(Report::unreadable(name, reason)),
     };
     let directory = path.parent().map(std::path::absolute).and_then(Result::ok).unwrap_or_default();
-    nodes::locate(&mut description.topology, &directory);
+    for topology in [&mut description.topology, &mut description.nics.topology] {
+        nodes::locate(topology, &directory);
+    }
     Ok(description)
 }
 
@@ -76,10 +78,15 @@ pub fn topology_from_env() -> Result<Topology, Report> {
 /// # Errors
 /// As there.
 pub fn topology_from_env_by(reader: Reader) -> Result<Topology, Report> {
-    match find(None) {
-        Ok(path) => Ok(load_by(reader, &path)?.topology),
-        Err(_) => Ok(Topology::single_machine()),
-    }
+    Ok(from_env_by(reader)?.map_or_else(Topology::single_machine, |description| description.topology))
+}
+
+/// The description that `MUSUBI_SYSTEM` names, if it names one, by a way to read files of the caller's.
+///
+/// # Errors
+/// All mistakes of the file, or the one reason why it cannot be read.
+pub fn from_env_by(reader: Reader) -> Result<Option<Description>, Report> {
+    find(None).ok().map(|path| load_by(reader, &path)).transpose()
 }
 
 fn read_by_std(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {

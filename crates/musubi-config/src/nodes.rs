@@ -47,23 +47,23 @@ pub(crate) struct NodeDraft {
     pub(crate) name: Option<Located<String>>,
     pub(crate) machine: Option<Located<String>>,
     shared_memory: bool,
-    tcp: Option<Located<Address>>,
+    pub(crate) tcp: Option<Located<Address>>,
     certificate: Option<Located<String>>,
     key: Option<Located<String>>,
     rules: Vec<Located<ClassRule>>,
-    at: Span,
+    pub(crate) at: Span,
 }
 
 /// Where a node listens.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Address {
-    host: String,
-    port: u16,
+pub(crate) struct Address {
+    pub(crate) host: String,
+    pub(crate) port: u16,
 }
 
 impl Address {
     /// As programs take it: an IPv6 address stands in brackets.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let Address { host, port } = self;
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
@@ -78,6 +78,11 @@ pub(crate) fn read(reader: &Reader<'_>, findings: &mut Findings) -> NodeDraft {
     let domain = reader.integer("domain", 0..=u64::from(DOMAIN_MAX), findings);
     let node = reader.integer("node", 0..=u64::from(NODE_MAX), findings);
     let id = domain.zip(node).and_then(|(domain, node)| NodeId::new(domain.value as u32, node.value as u32));
+    read_place(id, reader, findings)
+}
+
+/// Reads where a node is and what holds there: all keys but those that number it.
+pub(crate) fn read_place(id: Option<NodeId>, reader: &Reader<'_>, findings: &mut Findings) -> NodeDraft {
     let mut draft = NodeDraft {
         id,
         name: reader.text("name", findings),
@@ -178,15 +183,16 @@ fn read_address(text: &str) -> Result<Address, &'static str> {
     Ok(Address { host: host.to_owned(), port })
 }
 
-/// Checks the nodes against each other and against what `[network]` says.
-pub(crate) fn check(nodes: &[NodeDraft], network: &NetworkDraft, findings: &mut Findings) {
+/// Checks the nodes against each other and against what `[network]` says. What `also` listens at is taken too.
+pub(crate) fn check(nodes: &[NodeDraft], also: &[Located<Address>], network: &NetworkDraft, findings: &mut Findings) {
     check_numbers(nodes, findings);
-    check_addresses(nodes, findings);
-    check_keys(nodes, network, findings);
-    check_rules(nodes, network, findings);
+    check_addresses(nodes.iter().filter_map(|node| node.tcp.as_ref()).chain(also), findings);
+    let nodes: Vec<&NodeDraft> = nodes.iter().collect();
+    check_keys(&nodes, network, findings);
+    check_rules(&nodes, network, findings);
 }
 
-fn check_rules(nodes: &[NodeDraft], draft: &NetworkDraft, findings: &mut Findings) {
+pub(crate) fn check_rules(nodes: &[&NodeDraft], draft: &NetworkDraft, findings: &mut Findings) {
     for node in nodes {
         for (place, rule) in node.rules.iter().enumerate() {
             if let Some(first) = node.rules[..place].iter().find(|first| first.value.class == rule.value.class) {
@@ -221,9 +227,9 @@ fn check_numbers(nodes: &[NodeDraft], findings: &mut Findings) {
     }
 }
 
-fn check_addresses(nodes: &[NodeDraft], findings: &mut Findings) {
+fn check_addresses<'d>(listening: impl Iterator<Item = &'d Located<Address>>, findings: &mut Findings) {
     let mut seen: HashMap<&Address, &Span> = HashMap::new();
-    for tcp in nodes.iter().filter_map(|node| node.tcp.as_ref()) {
+    for tcp in listening {
         if let Some(first) = seen.insert(&tcp.value, &tcp.span) {
             let message = format!("two nodes listen at {}", tcp.value.text());
             findings
@@ -234,7 +240,7 @@ fn check_addresses(nodes: &[NodeDraft], findings: &mut Findings) {
     }
 }
 
-fn check_keys(nodes: &[NodeDraft], draft: &NetworkDraft, findings: &mut Findings) {
+pub(crate) fn check_keys(nodes: &[&NodeDraft], draft: &NetworkDraft, findings: &mut Findings) {
     let network = &draft.network;
     let distant = nodes.iter().filter_map(|node| node.tcp.as_ref()).find(|tcp| !tcp.value.is_loopback());
     if let (Some(tcp), None, false) = (distant, &network.keys, network.insecure) {
@@ -266,7 +272,8 @@ pub(crate) fn topology(system: String, network: NetworkDraft, nodes: Vec<NodeDra
 }
 
 impl NodeDraft {
-    fn place(self) -> Place {
+    /// Where it is, as links have it.
+    pub(crate) fn place(self) -> Place {
         let mut rules: Vec<ClassRule> = self.rules.into_iter().map(|rule| rule.value).collect();
         rules.sort_by_key(|rule| rule.class);
         let machine = self.machine.map(|machine| machine.value).unwrap_or_default();

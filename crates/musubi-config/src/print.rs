@@ -5,12 +5,14 @@
 use std::fmt::Write;
 
 use musubi_core::plan::{Doorbell, FilterRule, Level, LockKind, Regulation};
-use musubi_transport::topology::{Network, Topology};
+use musubi_transport::NodeId;
+use musubi_transport::topology::{Network, Place, Topology};
 
 use crate::Description;
 use crate::description::{DomainEntry, FifoEntry, SmemEntry};
 use crate::grammar::{PORTS, RESTARTS, ROLES, TRUSTS};
 use crate::network::written;
+use crate::nics::Nics;
 use crate::quantity::{BYTE_RATE, MESSAGE_RATE, SIZE, TIME};
 
 /// The description as TOML.
@@ -29,12 +31,12 @@ pub fn print(description: &Description) -> String {
     description.domains.iter().for_each(|entry| domain(&mut out, entry));
     description.fifos.iter().for_each(|entry| fifo(&mut out, entry, &description.domains));
     description.smems.iter().for_each(|entry| smem(&mut out, entry, &description.domains));
-    nodes(&mut out, &description.topology);
+    nodes(&mut out, &description.topology, &description.nics);
     out
 }
 
-fn nodes(out: &mut String, topology: &Topology) {
-    if topology.nodes.is_empty() && topology.network == Network::default() {
+fn nodes(out: &mut String, topology: &Topology, nics: &Nics) {
+    if topology.nodes.is_empty() && nics.entries.is_empty() && topology.network == Network::default() {
         return;
     }
     network(out, &topology.network);
@@ -45,20 +47,33 @@ fn nodes(out: &mut String, topology: &Topology) {
         if !place.name.is_empty() {
             text(out, "name", &place.name);
         }
-        let shared = place.shared_memory.iter().map(|_| "\"shm\"".to_owned());
-        let tcp = place.tcp.iter().map(|address| format!("\"tcp://{address}\""));
-        line(out, &format!("at = [{}]", shared.chain(tcp).collect::<Vec<_>>().join(", ")));
-        if let Some(machine) = place.shared_memory.as_ref().filter(|machine| !machine.is_empty()) {
-            text(out, "machine", machine);
+        where_and_rules(out, "node", place);
+    }
+    for (number, entry) in (0u16..).zip(&nics.entries) {
+        line(out, "\n[[nic]]");
+        text(out, "name", &entry.name);
+        line(out, &format!("processes = {}", entry.processes));
+        // The others are at the ports behind it.
+        if let Some(first) = NodeId::of_slot(number, 0).and_then(|node| nics.topology.nodes.get(&node)) {
+            where_and_rules(out, "nic", first);
         }
-        path(out, "certificate", &place.certificate);
-        path(out, "key", &place.key);
-        for rule in &place.rules {
-            line(out, "\n[[node.rule]]");
-            line(out, &format!("class = {}", rule.class.class()));
-            filter(out, &rule.filter, &[]);
-            regulation(out, &rule.regulation);
-        }
+    }
+}
+
+fn where_and_rules(out: &mut String, table: &str, place: &Place) {
+    let shared = place.shared_memory.iter().map(|_| "\"shm\"".to_owned());
+    let tcp = place.tcp.iter().map(|address| format!("\"tcp://{address}\""));
+    line(out, &format!("at = [{}]", shared.chain(tcp).collect::<Vec<_>>().join(", ")));
+    if let Some(machine) = place.shared_memory.as_ref().filter(|machine| !machine.is_empty()) {
+        text(out, "machine", machine);
+    }
+    path(out, "certificate", &place.certificate);
+    path(out, "key", &place.key);
+    for rule in &place.rules {
+        line(out, &format!("\n[[{table}.rule]]"));
+        line(out, &format!("class = {}", rule.class.class()));
+        filter(out, &rule.filter, &[]);
+        regulation(out, &rule.regulation);
     }
 }
 

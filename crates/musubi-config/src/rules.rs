@@ -16,11 +16,11 @@ use musubi_core::plan::{
 
 use crate::description::{AddressMap, Description};
 use crate::drafts::{DomainDraft, Drafts, FifoDraft, SmemDraft};
-use crate::nodes;
 use crate::quantity::SIZE;
 use crate::reader::{Located, quoted, suggestion};
 use crate::report::{Findings, Scope, Span};
 use crate::{MemoryMap, digest};
+use crate::{nics, nodes};
 
 /// Cells of an address, and of a length, in the devicetree node that the fragment goes under.
 const DEFAULT_CELLS: u32 = 2;
@@ -39,7 +39,9 @@ pub(crate) fn check(mut drafts: Drafts, findings: &mut Findings) -> Option<Descr
     check_gates(&drafts, findings);
     check_ports(&drafts, findings);
     check_doorbells(&drafts.domains, findings);
-    nodes::check(&drafts.nodes, &drafts.network, findings);
+    let of_nics = nics::addresses(&drafts.nics, findings);
+    nodes::check(&drafts.nodes, &of_nics, &drafts.network, findings);
+    nics::check(&drafts.nics, &drafts.network, findings);
     let places: Vec<Span> = drafts.domains.iter().map(|domain| domain.at.clone()).collect();
     let map_at = drafts.system.address_map.as_ref().map(|map| map.span.clone());
     let cells_at = drafts.system.cells.as_ref().map(|cells| cells.span.clone());
@@ -53,7 +55,10 @@ pub(crate) fn check(mut drafts: Drafts, findings: &mut Findings) -> Option<Descr
 fn describe(drafts: Drafts) -> Description {
     let name = drafts.system.name.map(|name| name.value).unwrap_or_default();
     let mut topology = nodes::topology(name.clone(), drafts.network, drafts.nodes);
-    topology.hash = digest::topology_hash(&topology);
+    let mut nics = nics::nics(drafts.nics, &topology);
+    for topology in [&mut topology, &mut nics.topology] {
+        topology.hash = digest::topology_hash(topology);
+    }
     let mut description = Description {
         name,
         domains: drafts.domains.into_iter().map(|draft| draft.entry).collect(),
@@ -64,6 +69,7 @@ fn describe(drafts: Drafts) -> Description {
         cells: drafts.system.cells.map_or(DEFAULT_CELLS, |cells| cells.value as u32),
         hash: 0,
         topology,
+        nics,
     };
     description.hash = digest::hash(&description);
     description
@@ -73,18 +79,21 @@ fn check_names(drafts: &Drafts, findings: &mut Findings) {
     let domains: Vec<&Located<String>> = drafts.domains.iter().filter_map(|draft| draft.name.as_ref()).collect();
     let fifos = drafts.fifos.iter().filter_map(|draft| draft.name.as_ref());
     let nodes: Vec<&Located<String>> = drafts.nodes.iter().filter_map(|draft| draft.name.as_ref()).collect();
+    let nics: Vec<&Located<String>> = drafts.nics.iter().filter_map(|draft| draft.place.name.as_ref()).collect();
     let channels: Vec<&Located<String>> =
         fifos.chain(drafts.smems.iter().filter_map(|draft| draft.name.as_ref())).collect();
-    let named = domains.iter().chain(&channels).chain(&nodes).copied();
+    let named = domains.iter().chain(&channels).chain(&nodes).chain(&nics).copied();
     for name in drafts.system.name.iter().chain(named) {
         check_name(name, findings);
     }
-    for machine in drafts.nodes.iter().filter_map(|draft| draft.machine.as_ref()) {
+    let places = drafts.nodes.iter().chain(drafts.nics.iter().map(|draft| &draft.place));
+    for machine in places.filter_map(|draft| draft.machine.as_ref()) {
         check_name(machine, findings);
     }
     check_unique("domains", &domains, findings);
     check_unique("channels", &channels, findings);
     check_unique("nodes", &nodes, findings);
+    check_unique("NICs", &nics, findings);
 }
 
 fn check_name(name: &Located<String>, findings: &mut Findings) {
@@ -159,7 +168,8 @@ fn check_masters(drafts: &Drafts, findings: &mut Findings) {
         .map(|role| role.span.clone())
         .collect();
     let Some((first, others)) = masters.split_first() else {
-        if domains.is_empty() && (drafts.nodes.is_empty() || !drafts.fifos.is_empty() || !drafts.smems.is_empty()) {
+        let has_others = !drafts.nodes.is_empty() || !drafts.nics.is_empty();
+        if domains.is_empty() && (!has_others || !drafts.fifos.is_empty() || !drafts.smems.is_empty()) {
             findings
                 .add(Scope::Relation, 0..0, "the description has no domain", "no [[domain]] in this file")
                 .help("begin each domain with [[domain]] (exactly one has role = \"master\"), each node with [[node]]");

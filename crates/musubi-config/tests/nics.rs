@@ -1,0 +1,155 @@
+//! NICs of a description: what they become, which mistakes are found, what their hash depends on.
+
+use musubi_config::{Nics, check, load, parse, print};
+use musubi_transport::NodeId;
+use musubi_transport::limits::{PLACES_MAX, SLOTS_MAX};
+use musubi_transport::topology::Topology;
+
+const NICS: &str = r#"[system]
+name = "line"
+
+[network]
+insecure = true
+
+[[nic]]
+name = "left"
+at = ["shm", "tcp://10.0.0.7:7700"]
+machine = "cell-3"
+processes = 2
+
+[[nic.rule]]
+class = 4
+regulation = { messages = "1000/s", messages_burst = 10 }
+
+[[nic]]
+name = "right"
+at = "tcp://[fd00::8]:7700"
+"#;
+
+fn nics(text: &str) -> Nics {
+    parse("nics.toml", text).unwrap_or_else(|report| panic!("{report}\n{text}")).nics().clone()
+}
+
+fn slot(nic: u16, slot: u16) -> NodeId {
+    NodeId::of_slot(nic, slot).unwrap()
+}
+
+#[test]
+fn each_process_of_a_nic_is_a_node_with_a_port_of_its_own() {
+    let nics = nics(NICS);
+    let entries: Vec<_> = nics.entries.iter().map(|entry| (entry.name.as_str(), entry.processes)).collect();
+    assert_eq!(entries, [("left", 2), ("right", 4)]);
+    let Topology { system, nodes, network, .. } = &nics.topology;
+    assert_eq!((system.as_str(), network.insecure), ("line/vi", true));
+    let names: Vec<_> =
+        nodes.iter().map(|(id, place)| (*id, place.name.as_str(), place.tcp.as_deref().unwrap())).collect();
+    let expected = [
+        (slot(0, 0), "left-0", "10.0.0.7:7700"),
+        (slot(0, 1), "left-1", "10.0.0.7:7701"),
+        (slot(1, 0), "right-0", "[fd00::8]:7700"),
+        (slot(1, 1), "right-1", "[fd00::8]:7701"),
+        (slot(1, 2), "right-2", "[fd00::8]:7702"),
+        (slot(1, 3), "right-3", "[fd00::8]:7703"),
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(nodes[&slot(0, 1)].shared_memory.as_deref(), Some("cell-3"));
+    assert_eq!((nodes[&slot(1, 0)].shared_memory.as_deref(), nodes[&slot(0, 1)].rules.len()), (None, 1));
+}
+
+#[test]
+fn a_nic_is_on_this_machine_unless_it_says_otherwise() {
+    let nics = nics("[system]\nname = \"s\"\n[[nic]]\nname = \"one\"\nprocesses = 1\n");
+    let place = &nics.topology.nodes[&slot(0, 0)];
+    assert_eq!((place.name.as_str(), place.shared_memory.as_deref(), &place.tcp), ("one", Some(""), &None));
+    let nothing = parse("s.toml", "[system]\nname = \"s\"\n[[node]]\ndomain = 0\nnode = 1\n").unwrap();
+    assert!(nothing.nics().entries.is_empty() && nothing.nics().topology.nodes.is_empty());
+}
+
+#[test]
+fn what_is_printed_is_read_as_the_same() {
+    let description = parse("nics.toml", NICS).unwrap();
+    let again = parse("again.toml", &print(&description)).unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(again, description);
+}
+
+#[test]
+fn nodes_and_nics_have_hashes_of_their_own() {
+    let node = "[[node]]\ndomain = 0\nnode = 1\n";
+    let both = parse("both.toml", &(NICS.to_owned() + node)).unwrap();
+    assert_eq!(both.nics(), &nics(NICS));
+    let alone = parse(
+        "alone.toml",
+        &NICS[..NICS.find("[[nic]]").unwrap()]
+            .replace("line\"", "line\"\n")
+            .replace("insecure = true", &format!("insecure = true\n{node}")),
+    );
+    assert_eq!(both.topology().hash, alone.unwrap_or_else(|report| panic!("{report}")).topology().hash);
+    let hash = |text: &str| nics(text).topology.hash;
+    for (was, is) in [
+        ("processes = 2", "processes = 3"),
+        ("\"left\"", "\"light\""),
+        ("7700\"]", "7800\"]"),
+        ("cell-3", "cell-4"),
+        ("1000/s", "1001/s"),
+    ] {
+        assert_ne!(hash(NICS), hash(&NICS.replace(was, is)), "{is}");
+    }
+}
+
+#[test]
+fn mistakes_are_found_where_they_stand() {
+    let mistakes = [
+        ("name = \"left\"\n", "", "needs the key `name`"),
+        ("\"left\"", "\"right\"", "two NICs"),
+        ("\"left\"", "\"7\"", "not a valid name"),
+        ("processes = 2", "processes = 0", "processes"),
+        ("processes = 2", "processes = 17", "processes"),
+        ("processes = 2", "process = 2", "process"),
+        ("10.0.0.7:7700", "10.0.0.7:65535", "the last would be above 65535"),
+        ("[fd00::8]:7700", "10.0.0.7:7701", "two nodes listen at 10.0.0.7:7701"),
+        ("insecure = true", "insecure = false", "need TLS"),
+        ("class = 4", "class = 0", "class"),
+        ("machine = \"cell-3\"", "certificate = \"c\"", "`certificate` without `key`"),
+    ];
+    for (was, is, said) in mistakes {
+        let report = parse("nics.toml", &NICS.replacen(was, is, 1)).expect_err(is).to_string();
+        assert!(report.contains(said), "{is}: {report}");
+    }
+    let node = "[[node]]\ndomain = 0\nnode = 1\nat = \"tcp://10.0.0.7:7701\"\n";
+    let report = parse("nics.toml", &(NICS.to_owned() + node)).expect_err("one port twice").to_string();
+    assert!(report.contains("two nodes listen at 10.0.0.7:7701"), "{report}");
+}
+
+#[test]
+fn there_are_as_many_as_there_may_be_and_no_more() {
+    let some = |count: u16| {
+        let nic = |number: u16| format!("[[nic]]\nname = \"n{number}\"\nprocesses = {SLOTS_MAX}\n");
+        String::from("[system]\nname = \"s\"\n") + &(0..count).map(nic).collect::<String>()
+    };
+    let all = nics(&some(PLACES_MAX));
+    assert_eq!(all.topology.nodes.len(), usize::from(PLACES_MAX) * usize::from(SLOTS_MAX));
+    let report = parse("nics.toml", &some(PLACES_MAX + 1)).expect_err("one too many").to_string();
+    assert!(report.contains(&format!("{} NICs, but at most {PLACES_MAX} are possible", PLACES_MAX + 1)), "{report}");
+}
+
+#[test]
+fn certificates_are_beside_the_description() {
+    let directory = std::env::temp_dir().join(format!("musubi-nics-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let text = NICS.replace("machine = \"cell-3\"", "certificate = \"c\"\nkey = \"/k\"");
+    std::fs::write(directory.join("nics.toml"), text).unwrap();
+    let description = load(&directory.join("nics.toml")).unwrap();
+    let place = &description.nics().topology.nodes[&slot(0, 1)];
+    assert_eq!(place.certificate.as_deref(), Some(directory.join("c").to_str().unwrap()));
+    assert_eq!(place.key.as_deref(), Some("/k"));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_check_shows_them() {
+    let shown = check(&parse("nics.toml", NICS).unwrap(), None);
+    assert!(shown.starts_with("System line/vi: 2 NICs, hash 0x"), "{shown}");
+    for said in ["left", "cell-3", "10.0.0.7:7700", "[fd00::8]:7700", "TCP, first port", "Rules of nodes"] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+}
