@@ -141,12 +141,14 @@ fn compile(context: &Context, source: &Path, runs: &Runs, prefix: &Path, program
 /// Whether the static library offers the headers' names only, and symbols lie apart.
 fn installed_as_said(context: &Context, prefix: &Path) -> Result<Verdict> {
     let mut verdict = Verdict::default();
-    let strange = libraries::strange_names(context, &prefix.join("lib/libmusubi.a"))?;
-    verdict.add(match strange.is_empty() {
-        true => Verdict::passed(),
-        false => Verdict::failed(format!("the static library offers what no header has: {strange:?}")),
-    });
-    for file in [prefix.join("lib/libmusubi.so"), prefix.join("bin/musubi")] {
+    for library in ["lib/libmusubi.a", "lib/libvipl.a"] {
+        let strange = libraries::strange_names(context, &prefix.join(library))?;
+        verdict.add(match strange.is_empty() {
+            true => Verdict::passed(),
+            false => Verdict::failed(format!("{library} offers what no header has: {strange:?}")),
+        });
+    }
+    for file in [prefix.join("lib/libmusubi.so"), prefix.join("lib/libvipl.so"), prefix.join("bin/musubi")] {
         let file = file.canonicalize()?;
         let sections = context.must(Command::new("readelf").args(["-SW"]).arg(&file))?;
         let apart = sections.contains(".gnu_debuglink") && !sections.contains(".debug_info");

@@ -1,7 +1,7 @@
 //! `cargo xtask install`: what a program in C or Rust needs to use Musubi, below one directory.
 //!
-//! How it works: the C library is built twice from one crate, as `libmusubi.so.<version>` with the soname
-//! `libmusubi.so.<major>` and as `libmusubi.a`; rustc says which system libraries the static one needs, and the
+//! How it works: each C library is built twice from one crate, as `libNAME.so.<version>` with the soname
+//! `libNAME.so.<major>` and as `libNAME.a`; rustc says which system libraries the static one needs, and the
 //! pkg-config file repeats it under `Libs.private`, but for the shared one of the compiler's own, which a static program
 //! could not have: C compilers add what fits the way of linking. [`crate::libraries`] strips them.
 
@@ -20,6 +20,29 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d/musubi.fish"),
 ];
 
+/// A library for programs in C.
+struct CLibrary {
+    package: &'static str,
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+}
+
+const LIBRARIES: [CLibrary; 2] = [
+    CLibrary {
+        package: "musubi-capi",
+        name: "musubi",
+        title: "Musubi",
+        description: "Messages between real-time and Linux domains, with a stated response time",
+    },
+    CLibrary {
+        package: "musubi-vipl-c",
+        name: "vipl",
+        title: "Musubi VIPL",
+        description: "The VI Architecture: work queues of a program's own between processes and machines",
+    },
+];
+
 /// Builds everything with `profile` and installs it below `prefix`, which is created.
 ///
 /// # Errors
@@ -30,12 +53,20 @@ pub fn install(context: &Context, prefix: &Path, profile: &str) -> Result<()> {
     let version = version(&std::fs::read_to_string(context.root.join("Cargo.toml"))?)?;
     let major = version.split('.').next().unwrap_or("0");
     let built = context.target.join(profile);
-    let needs = build(context, major, profile)?;
-    let shared = built.join("libmusubi.so");
-    put_stripped(context, &shared, &prefix.join("lib").join(format!("libmusubi.so.{version}")))?;
-    link(&prefix, &format!("libmusubi.so.{version}"), &format!("libmusubi.so.{major}"))?;
-    link(&prefix, &format!("libmusubi.so.{major}"), "libmusubi.so")?;
-    put_static(context, &built.join("libmusubi.a"), &shared, &prefix.join("lib/libmusubi.a"))?;
+    for library in &LIBRARIES {
+        let name = library.name;
+        let needs = build(context, library, major, profile)?;
+        let shared = built.join(format!("lib{name}.so"));
+        let file = format!("lib{name}.so.{version}");
+        put_stripped(context, &shared, &prefix.join("lib").join(&file))?;
+        link(&prefix, &file, &format!("lib{name}.so.{major}"))?;
+        link(&prefix, &format!("lib{name}.so.{major}"), &format!("lib{name}.so"))?;
+        let archive = format!("lib{name}.a");
+        put_static(context, &built.join(&archive), &shared, &prefix.join("lib").join(&archive))?;
+        let described = prefix.join(format!("lib/pkgconfig/{name}.pc"));
+        write(&described, &pkg_config(&prefix, library, &version, &needs))?;
+    }
+    context.must(context.cargo().args(["build", "--profile", profile, "-p", "musubi-cli"]))?;
     put_stripped(context, &built.join("musubi"), &prefix.join("bin/musubi"))?;
     for entry in std::fs::read_dir(context.root.join("include"))? {
         let header = entry?.path();
@@ -43,7 +74,6 @@ pub fn install(context: &Context, prefix: &Path, profile: &str) -> Result<()> {
             put(&header, &prefix.join("include").join(header.file_name().context("a header without a name")?))?;
         }
     }
-    write(&prefix.join("lib/pkgconfig/musubi.pc"), &pkg_config(&prefix, &version, &needs))?;
     for (shell, place) in COMPLETIONS {
         let output = Command::new(prefix.join("bin/musubi")).args(["completions", shell]).output()?;
         ensure!(output.status.success(), "`musubi completions {shell}`: {}", output.status);
@@ -53,17 +83,16 @@ pub fn install(context: &Context, prefix: &Path, profile: &str) -> Result<()> {
     Ok(())
 }
 
-/// Builds the libraries and the command; gives the system libraries that the static library needs.
-fn build(context: &Context, major: &str, profile: &str) -> Result<String> {
-    let library = |kind: &str| {
+/// Builds a library both ways; gives the system libraries that the static one needs.
+fn build(context: &Context, library: &CLibrary, major: &str, profile: &str) -> Result<String> {
+    let of_kind = |kind: &str| {
         let mut cargo = context.cargo();
-        cargo.args(["rustc", "--profile", profile, "-p", "musubi-capi", "--lib", "--crate-type", kind, "--"]);
+        cargo.args(["rustc", "--profile", profile, "-p", library.package, "--lib", "--crate-type", kind, "--"]);
         cargo
     };
-    let soname = format!("-Clink-arg=-Wl,-soname,libmusubi.so.{major}");
-    context.must(library("cdylib").arg(soname))?;
-    let text = context.must(library("staticlib").args(["--print", "native-static-libs"]))?;
-    context.must(context.cargo().args(["build", "--profile", profile, "-p", "musubi-cli"]))?;
+    let soname = format!("-Clink-arg=-Wl,-soname,lib{}.so.{major}", library.name);
+    context.must(of_kind("cdylib").arg(soname))?;
+    let text = context.must(of_kind("staticlib").args(["--print", "native-static-libs"]))?;
     native_libraries(&text).context("rustc did not say what the static library needs")
 }
 
@@ -74,11 +103,12 @@ fn native_libraries(text: &str) -> Option<String> {
     Some(needed.join(" "))
 }
 
-fn pkg_config(prefix: &Path, version: &str, needs: &str) -> String {
+fn pkg_config(prefix: &Path, library: &CLibrary, version: &str, needs: &str) -> String {
+    let CLibrary { name, title, description, .. } = library;
     format!(
         "prefix={}\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
-         Name: Musubi\nDescription: Messages between real-time and Linux domains, with a stated response time\n\
-         Version: {version}\nCflags: -I${{includedir}}\nLibs: -L${{libdir}} -lmusubi\nLibs.private: {needs}\n",
+         Name: {title}\nDescription: {description}\n\
+         Version: {version}\nCflags: -I${{includedir}}\nLibs: -L${{libdir}} -l{name}\nLibs.private: {needs}\n",
         prefix.display()
     )
 }
@@ -123,8 +153,8 @@ mod tests {
 
     #[test]
     fn the_pkg_config_file_has_what_static_linking_needs() {
-        let text = pkg_config(Path::new("/opt/m"), "0.1.0", "-lc");
-        assert!(text.starts_with("prefix=/opt/m\n") && text.contains("\nLibs.private: -lc\n"), "{text}");
+        let text = pkg_config(Path::new("/opt/m"), &LIBRARIES[1], "0.1.0", "-lc");
+        assert!(text.starts_with("prefix=/opt/m\n") && text.contains("-lvipl\nLibs.private: -lc\n"), "{text}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::runner::Context;
 
 /// How the names of the headers begin.
-const PREFIXES: [&str; 3] = ["mcapi_", "mca_", "mdcom_"];
+const PREFIXES: [&str; 4] = ["mcapi_", "mca_", "mdcom_", "Vip"];
 
 /// Installs a shared library or a program as `to`, and its symbols as `.debug/NAME.debug` beside it.
 ///
