@@ -20,9 +20,11 @@ mod listing;
 mod memory;
 mod packet;
 mod presence;
+mod terms;
 
 pub use hello::{Garbage, HELLO_BYTES, Hello, Kind, Refused};
 pub use link::Link;
 pub use listing::{name, present};
 pub use memory::Lent;
-pub use presence::{Counts, Dialed, Event, Options, Presence, Source};
+pub use presence::Presence;
+pub use terms::{Counts, Dialed, Event, Options, Source};
