@@ -31,6 +31,7 @@ mod rounds;
 mod shared;
 mod state;
 mod wait;
+mod wiring;
 
 pub mod switchboard;
 
@@ -40,7 +41,8 @@ use std::task::Waker;
 
 pub use background::TICK_NS;
 pub use musubi_linux::{Deadline, DeadlineExt};
-pub use node_links::{Block, NodeLinks, Wiring};
+pub use node_links::{Block, NodeLinks};
+pub use wiring::Wiring;
 
 use crate::carrier::Carrier;
 use crate::links::{NoBlock, Payload};

@@ -6,15 +6,13 @@
 //! threads begin and end to wait or look in vain, not between what has come and what is sent for it: a reading that is as
 //! old as the last look does for everything but questions of how long something took.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::{collections::hash_map::RandomState, hash::BuildHasher as _, hash::Hasher as _};
+use std::sync::Arc;
 
 use musubi_linux::clock::now_ns;
-use musubi_linux::descriptor::Descriptor;
 
+use super::wiring::Wiring;
 use crate::carrier::{Carrier, Describe, Drive, Frames};
-use crate::frame::{Header, Kinds};
+use crate::frame::Header;
 use crate::links::{Links, NoBlock, Payload, Report, Sent, SharedBytes};
 use crate::notifier::WakeCounts;
 use crate::protocol::Protocol;
@@ -39,42 +37,6 @@ const LOOKS_IN_VAIN: u32 = 16;
 const SENT_UNSEEN_BYTES: usize = 256 * 1024;
 /// Bytes that are shared count for one in so many of those: they free no memory that the next frames would find.
 const SHARED_COUNTS_PART: usize = 4;
-
-/// What a carrier is made with.
-#[derive(Debug)]
-pub struct Wiring {
-    /// The system.
-    pub topology: Arc<Topology>,
-    /// This node.
-    pub me: NodeId,
-    /// Tells this run from others.
-    pub incarnation: u32,
-    /// Where descriptors are registered.
-    pub epoll: Arc<Descriptor>,
-    /// The frames that the node's protocol speaks.
-    pub kinds: &'static Kinds,
-}
-
-impl Wiring {
-    pub(super) fn new(topology: Arc<Topology>, me: NodeId, kinds: &'static Kinds) -> Result<Wiring, LinkError> {
-        let epoll = Descriptor::epoll().map_err(|_| LinkError::Unavailable)?;
-        Ok(Wiring { topology, me, incarnation: next_incarnation(), epoll: Arc::new(epoll), kinds })
-    }
-}
-
-/// Even, and spreads neighbouring process numbers.
-const PROCESSES_APART: u32 = 0x9e37_79b2;
-
-/// Tells runs of a node apart: odd, by a hasher's random key from those of other processes, and one step on from the
-/// last of this process, so that names of endpoints differ between a node's runs (see `Protocol::new`). Children of one
-/// parent have its key and its steps, but not its number.
-fn next_incarnation() -> u32 {
-    static FIRST: OnceLock<u32> = OnceLock::new();
-    static STEPS: AtomicU32 = AtomicU32::new(0);
-    let first = FIRST.get_or_init(|| RandomState::new().build_hasher().finish() as u32 | 1);
-    let process = std::process::id().wrapping_mul(PROCESSES_APART);
-    first.wrapping_add(process).wrapping_add(2 * STEPS.fetch_add(1, Ordering::Relaxed))
-}
 
 /// How a peer is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,8 @@ use musubi_linux::descriptor::Descriptor;
 use rustix::event::epoll;
 
 use super::bells::{ring, silence};
-use super::node_links::{TOKEN_OTHERS, Wiring};
+use super::node_links::TOKEN_OTHERS;
+use super::wiring::Wiring;
 use crate::carrier::{Carrier, Describe, Drive, Frames};
 use crate::frame::Header;
 use crate::links::{Loss, NoBlock, Payload, Report, Sent, Short};
