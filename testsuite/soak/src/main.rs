@@ -17,6 +17,7 @@
 mod account;
 mod children;
 mod participant;
+mod place;
 mod receive;
 mod record;
 mod report;

@@ -3,15 +3,14 @@
 //! What you may rely on: it ends with its supervisor, however that ends; a panic ends it with failure.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use musubi_linux::{Options, Participant};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-use crate::record::{END, Record};
+use crate::place::Place;
+use crate::record::Record;
 use crate::system::{PLAN, channels};
-use crate::timing::Timing;
 use crate::{receive, send, share};
 
 /// What the supervisor tells a participant.
@@ -36,55 +35,6 @@ pub struct Role {
     #[arg(long)]
     pub seed: u64,
 }
-
-/// What the threads of a participant share.
-#[derive(Clone, Copy, Debug)]
-pub struct Place<'p> {
-    /// The attachment.
-    pub participant: &'p Participant,
-    /// The record.
-    pub record: &'p Record,
-    /// Our domain, and number.
-    pub domain: u16,
-    /// Which process in this place.
-    pub incarnation: u32,
-    seed: u64,
-}
-
-/// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Send and receive.
-    Run,
-    /// Stop sending, receive all, count blocks; once a number.
-    Settle(u32),
-    /// Leave.
-    End,
-}
-
-impl Place<'_> {
-    /// What is to be done now.
-    pub fn phase(&self) -> Phase {
-        match self.record.phase().get() {
-            END => Phase::End,
-            number if number.is_multiple_of(2) => Phase::Run,
-            number => Phase::Settle(number),
-        }
-    }
-
-    /// Random numbers for one thread.
-    pub fn random(&self, thread: u16) -> fastrand::Rng {
-        fastrand::Rng::with_seed(self.seed ^ (u64::from(thread) << 32))
-    }
-
-    /// A timer for the calling thread.
-    pub fn timing(&self, what: &str) -> anyhow::Result<Timing<'_>> {
-        Timing::new(self.record, self.domain, what.to_owned())
-    }
-}
-
-/// How often a thread looks at the phase while it has nothing to do.
-pub const PAUSE: Duration = Duration::from_micros(200);
 
 /// Plays the part until the phase says end.
 pub fn play(role: &Role) -> anyhow::Result<()> {

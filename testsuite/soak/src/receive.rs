@@ -11,7 +11,7 @@ use musubi_core::fifo::Received;
 use musubi_linux as linux;
 use musubi_linux::clock::now_ns;
 
-use crate::participant::{PAUSE, Phase, Place};
+use crate::place::{PAUSE, Phase, Place};
 use crate::record::{At, In, Of};
 use crate::send::{HEAD_BYTES, content, places};
 use crate::timing::Timing;

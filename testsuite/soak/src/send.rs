@@ -11,7 +11,7 @@ use musubi_core::channel::{Attachment, SendingEnd};
 use musubi_core::fifo::Loan;
 use musubi_linux as linux;
 
-use crate::participant::{PAUSE, Phase, Place};
+use crate::place::{PAUSE, Phase, Place};
 use crate::record::{At, In, Of};
 use crate::timing::Timing;
 

@@ -11,7 +11,7 @@ use musubi_core::Error;
 use musubi_core::channel::{Attachment, SharedSegment};
 use musubi_linux::{Deadline, DeadlineExt, SharedEnd};
 
-use crate::participant::{PAUSE, Phase, Place};
+use crate::place::{PAUSE, Phase, Place};
 use crate::record::Of;
 use crate::system::SHARED;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-use super::trial::SUITES;
+use super::suites::SUITES;
 use crate::runner::Context;
 
 /// The version that the samples in docs/GUARANTEES.md were drawn with; another one may list others.

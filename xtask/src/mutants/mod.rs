@@ -15,6 +15,7 @@ mod equivalents;
 mod list;
 mod report;
 mod sample;
+mod suites;
 mod tree;
 mod trial;
 
@@ -27,8 +28,9 @@ use crate::runner::Context;
 use equivalents::Equivalents;
 use list::Mutant;
 use report::Report;
+use suites::Suite;
 use tree::Copied;
-use trial::{Outcome, Suite};
+use trial::Outcome;
 
 /// Share of the mutants that a failing test must notice, in percent.
 const NOTICED_MIN: f64 = 95.0;
@@ -81,7 +83,7 @@ pub fn run(context: &Context, options: &Options) -> Result<bool> {
     println!("{} mutants, drawn with --seed {seed}", drawn.len());
     bound_memory()?;
     let mut report = Report::default();
-    for suite in trial::SUITES {
+    for suite in suites::SUITES {
         let (equivalent, own): (Vec<_>, Vec<_>) =
             drawn.iter().filter(|m| m.package == suite.package).partition(|m| equivalents.contain(m));
         equivalent.iter().for_each(|mutant| report.add(mutant, Outcome::Equivalent));

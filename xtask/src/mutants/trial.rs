@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use super::suites::Suite;
 use super::tree::Copied;
 use crate::models::says_failed;
 use crate::runner::{Context, Counts, Output};
@@ -21,32 +22,6 @@ const TIMES_USUAL_MAX: u32 = 5;
 const TEST_TIME_MIN: Duration = Duration::from_secs(90);
 /// The compiler's number for a constant that could not be computed, such as an assertion that does not hold.
 const CONSTANT_FAILED: &str = "error[E0080]";
-
-/// How a crate's tests are run.
-pub struct Suite {
-    /// The package.
-    pub package: &'static str,
-    /// What is built with it.
-    features: &'static [&'static str],
-    /// The tests inside it, then those beside it, as cargo's arguments.
-    stages: &'static [&'static [&'static str]],
-    /// Tests that are left out: long ones that try nothing else than shorter ones do.
-    left_out: &'static [&'static str],
-}
-
-const INSIDE: &[&str] = &["--lib"];
-const BESIDE: &[&str] = &["--test", "*"];
-
-/// The crates whose own tests can notice what changes in them.
-pub const SUITES: &[Suite] = &[
-    Suite { package: "musubi-core", features: &["--features", "lock_api"], stages: &[INSIDE, BESIDE], left_out: &[] },
-    Suite { package: "musubi-transport", features: &[], stages: &[INSIDE, BESIDE], left_out: &[] },
-    Suite { package: "musubi-mcapi", features: &[], stages: &[INSIDE, BESIDE], left_out: &[] },
-    Suite { package: "musubi-config", features: &[], stages: &[INSIDE, BESIDE], left_out: &[] },
-    // What must not compile says nothing of how it works.
-    Suite { package: "musubi-mdcom", features: &[], stages: &[BESIDE], left_out: &["misuse_does_not_compile"] },
-    Suite { package: "musubi-linux", features: &[], stages: &[INSIDE, BESIDE], left_out: &[] },
-];
 
 /// What came of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
