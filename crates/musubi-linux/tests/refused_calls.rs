@@ -16,9 +16,10 @@ fn actor() {
 }
 
 /// Calls that are made, by number, and what the error of the start says if one cannot do without.
-const CALLS: [(&str, libc::c_long); 26] = [
+const CALLS: [(&str, libc::c_long); 27] = [
     ("accept4", libc::SYS_accept4),
     ("bind", libc::SYS_bind),
+    ("clock_nanosleep", libc::SYS_clock_nanosleep),
     ("connect", libc::SYS_connect),
     ("epoll_create1", libc::SYS_epoll_create1),
     ("epoll_ctl", libc::SYS_epoll_ctl),

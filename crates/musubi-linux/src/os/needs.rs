@@ -15,7 +15,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, connect, socket_with,
     socketpair,
 };
-use rustix::thread::futex;
+use rustix::thread::{ClockId, NanosleepRelativeResult, clock_nanosleep_relative, futex};
 use rustix::time::Timespec;
 
 use crate::error::{Error, Tried};
@@ -83,6 +83,11 @@ fn waiting() -> Result<(), Missing> {
     match poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&now)) {
         Ok(_) | Err(Errno::INTR) => (),
         Err(errno) => return Err(("ppoll", errno)),
+    }
+    // The standard library takes it for granted that one can sleep, and panics else.
+    match clock_nanosleep_relative(ClockId::Monotonic, &now) {
+        NanosleepRelativeResult::Ok | NanosleepRelativeResult::Interrupted(_) => (),
+        NanosleepRelativeResult::Err(errno) => return Err(("clock_nanosleep", errno)),
     }
     futex::wake(&AtomicU32::new(0), futex::Flags::PRIVATE, 1).map_err(named("futex"))?;
     fstatfs(&event).map_err(named("fstatfs"))?;
