@@ -13,7 +13,7 @@
 //! it before it connects. Here gets by the connecting node and by the two owners do not count; one by anybody else does.
 
 use super::channel::end::{Asker, Asking, ChannelEnd, ChannelRequest, OF_RECEIVER, Wire};
-use super::channel::state::Role;
+use super::channel::state::{Role, Todo};
 use super::requests::Doing;
 use super::{ChannelKind, Engine, Outcome, RequestId};
 use crate::engine::frame::{Header, Kind, class_of};
@@ -131,9 +131,13 @@ impl<B: Block> Engine<B> {
     ) {
         let asker = Asker { place, tag: header.tag };
         let accepted = self.accept(place, header, payload, links);
+        let joined = accepted.ok().zip(EndpointId::from_bits(header.from)).and_then(|((kind, to), from)| {
+            let todo = self.join(to, from, Role { kind, receives: true }, header.tag, links)?;
+            Some((to, todo))
+        });
         self.answer(asker, accepted.map(|_| ()), links);
-        if let (Ok((kind, to)), Some(from)) = (accepted, EndpointId::from_bits(header.from)) {
-            self.join(to, from, Role { kind, receives: true }, header.tag, links);
+        if let Some((to, todo)) = joined {
+            self.carry_out(to, todo, links);
         }
     }
 
@@ -198,16 +202,16 @@ impl<B: Block> Engine<B> {
         let Some(end) = self.end_at(from) else { return };
         let Some(asking) = end.asking.take() else { return };
         self.forget_asking(asking);
+        let joined = result.ok().and_then(|()| {
+            self.end_at(from)?.connected_by = Some(asking.asker);
+            let role = Role { kind: asking.kind, receives: false };
+            self.join(from, asking.to, role, asking.request.0, links)
+        });
         self.answer(asking.asker, result, links);
-        match result {
-            Ok(()) => {
-                if let Some(end) = self.end_at(from) {
-                    end.connected_by = Some(asking.asker);
-                }
-                let role = Role { kind: asking.kind, receives: false };
-                self.join(from, asking.to, role, asking.request.0, links);
-            }
-            Err(_) => self.ask_failed(from, links),
+        match (result, joined) {
+            (Ok(()), Some(todo)) => self.carry_out(from, todo, links),
+            (Ok(()), None) => {}
+            (Err(_), _) => self.ask_failed(from, links),
         }
     }
 
@@ -230,13 +234,21 @@ impl<B: Block> Engine<B> {
         self.emit_at(asker.place, header, &[], links);
     }
 
-    /// Our end is connected from now on.
-    fn join(&mut self, at: EndpointId, with: EndpointId, role: Role, number: u32, links: &mut impl Links<Block = B>) {
-        let Some(place) = self.peers.find(with.node()) else { return };
-        let Some(endpoint) = self.endpoints.get_mut(at) else { return };
+    /// Our end is connected from now on, and others are told that it takes no messages; gives what is to be done once the
+    /// answer has been said. That comes after: who hears that the ends are connected knows what goes with it.
+    fn join(
+        &mut self,
+        at: EndpointId,
+        with: EndpointId,
+        role: Role,
+        number: u32,
+        links: &mut impl Links<Block = B>,
+    ) -> Option<Todo> {
+        let place = self.peers.find(with.node())?;
+        let endpoint = self.endpoints.get_mut(at)?;
         let attributes = endpoint.attributes;
         endpoint.attributes.kind = role.kind.number();
-        let Ok(end) = self.end_made_at(at) else { return };
+        let end = self.end_made_at(at).ok()?;
         let class = class_of(attributes.priority as u8);
         let (mut number, mut expected) = (number, number | OF_RECEIVER);
         if role.receives {
@@ -247,7 +259,7 @@ impl<B: Block> Engine<B> {
         let todo = end.state.join(role);
         self.changes += 1;
         self.announce_connected(at, links);
-        self.carry_out(at, todo, links);
+        Some(todo)
     }
 
     /// The owner of an end gives up a connection that nobody has used: it is undone if the sending end has not been opened,

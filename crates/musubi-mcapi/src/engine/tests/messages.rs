@@ -1,7 +1,7 @@
 //! Messages: order, priorities, credit, both forms of sending and receiving.
 
 use super::*;
-use crate::engine::SEND_BUFFERS;
+use crate::engine::{ChannelKind, SEND_BUFFERS};
 use crate::limits::{MESSAGE_BYTES_MAX, MESSAGE_CREDIT, PRIORITIES};
 
 const CREDIT: usize = MESSAGE_CREDIT as usize;
@@ -345,6 +345,28 @@ fn a_request_that_is_dropped_gives_its_message_back() {
             assert_eq!(world.engines[1].messages_available(b), Ok(1));
             assert_eq!(world.read(1, b), Some(std::vec![n]), "or back into the queue");
             world.run();
+        }
+    }
+}
+
+/// Who has been answered that two ends are connected, be it the owner of either, has nothing more to take in before it is
+/// refused a message to one of them.
+#[test]
+fn who_has_connected_an_endpoint_sends_no_message_to_it() {
+    for asker in [0, 1] {
+        let (mut world, sends, receives) = two(false);
+        let stranger = world.create(asker, 6);
+        let request =
+            world.on(asker, |engine, links| engine.connect(ChannelKind::Packet, sends, receives, links)).unwrap();
+        let answer = loop {
+            if let Some(answer) = world.outcome(asker, request) {
+                break answer;
+            }
+            assert!(world.deliver(0, 1) || world.deliver(1, 0), "no answer comes");
+        };
+        assert!(matches!(answer, Ok(Outcome::Plain)), "{answer:?}");
+        for to in [sends, receives] {
+            assert_eq!(world.send(asker, stranger, to, b"?"), Err(Error::General), "asked by {asker}");
         }
     }
 }
