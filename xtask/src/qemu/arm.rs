@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::Run;
-use super::images::{with_kernel, with_kernel_file};
+use super::launch::{with_kernel, with_kernel_file};
 use super::loadable;
 use super::raw;
 

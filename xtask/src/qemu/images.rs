@@ -1,11 +1,11 @@
 //! The images that can be run, and the machine of each.
 
 use std::ops::RangeInclusive;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
 
+use super::launch::with_kernel;
 use super::{Run, arm, zcu102};
 
 /// An image and its machine.
@@ -240,19 +240,6 @@ const EXAMPLE: Image = Image {
 /// The image with this name.
 pub fn find(name: &str) -> Option<&'static Image> {
     IMAGES.iter().find(|image| image.name == name)
-}
-
-/// QEMU with the console on its standard output and nothing else, the image as the kernel.
-pub fn with_kernel(run: &Run<'_>, machine: &[&str]) -> Command {
-    with_kernel_file(run, machine, &run.elf)
-}
-
-/// The same with another form of the image.
-pub fn with_kernel_file(run: &Run<'_>, machine: &[&str], kernel: &Path) -> Command {
-    let mut qemu = run.emulator.command();
-    qemu.args(machine).args(["-smp", &run.harts.to_string()]);
-    qemu.args(["-display", "none", "-monitor", "none", "-serial", "stdio", "-no-reboot", "-kernel"]).arg(kernel);
-    qemu
 }
 
 fn riscv_virt(run: &Run<'_>) -> Result<Command> {

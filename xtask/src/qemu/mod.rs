@@ -11,6 +11,7 @@ mod arm;
 pub mod console;
 pub mod emulator;
 pub mod images;
+mod launch;
 mod loadable;
 mod raw;
 mod zcu102;

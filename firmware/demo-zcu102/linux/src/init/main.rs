@@ -9,6 +9,7 @@ mod machine;
 mod nodes;
 mod report;
 mod script;
+mod steps;
 
 use std::process::ExitCode;
 

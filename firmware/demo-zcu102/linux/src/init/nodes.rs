@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use zcu102_exchange::Tally;
 use zcu102_linux::{ECHOED, EXCHANGED, PASSED};
 
-use crate::script::{kill, wait_for};
+use crate::steps::{kill, wait_for};
 
 /// The program.
 const NODE: &str = "/bin/node";

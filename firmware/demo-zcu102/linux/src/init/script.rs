@@ -1,12 +1,12 @@
 //! The demo itself: a Remote is killed in the middle of traffic and followed by another, which has the Master crash and
 //! goes on. Then the same of nodes of MCAPI.
 //!
-//! What you may rely on: no step waits longer than [`PATIENCE`]. The figures are read from the shared memory, where both
+//! What you may rely on: no step waits longer than [`PATIENCE`](crate::steps::PATIENCE). The figures are read from the shared memory, where both
 //! sides count, and from the records that survive the killed process; nothing is assumed.
 
-use std::process::{Child, Command};
+use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use musubi_core::layout::{Part, rx, tx};
@@ -16,11 +16,8 @@ use zcu102_demo::system::{self, domain, fifo};
 use zcu102_linux::{ANSWERED, Answered, Journal, RECEIVED, Received};
 
 use crate::nodes::{self, Nodes};
+use crate::steps::{kill, wait_for};
 
-/// Longest time that one step may take.
-const PATIENCE: Duration = Duration::from_secs(40);
-/// Time between two looks.
-const LOOK: Duration = Duration::from_millis(5);
 /// How far into its second pass the first Remote is killed.
 const INTO_PASS: Duration = Duration::from_millis(200);
 /// How long no process is there.
@@ -123,13 +120,6 @@ fn first_remote(observer: &Observer, evidence: &mut Evidence) -> Result<(u32, u3
     Ok(epochs)
 }
 
-/// Kills a process, as nothing else of it may be left.
-pub fn kill(child: &mut Child) -> Result<()> {
-    child.kill().context("killing a process")?;
-    child.wait().context("waiting for a killed process")?;
-    Ok(())
-}
-
 /// Runs the second process until it ends.
 fn second_remote() -> Result<()> {
     let mut child = Command::new(REMOTE).arg("crash").spawn().context("starting the second Remote")?;
@@ -140,21 +130,6 @@ fn second_remote() -> Result<()> {
     ended?;
     let status = child.wait()?;
     if status.success() { Ok(()) } else { bail!("the second Remote ended: {status}") }
-}
-
-/// Waits until something is there.
-///
-/// # Errors
-/// If it does not come within [`PATIENCE`], or looking for it fails.
-pub fn wait_for(what: &str, mut is_there: impl FnMut() -> Result<bool>) -> Result<()> {
-    let begin = Instant::now();
-    while !is_there()? {
-        if begin.elapsed() > PATIENCE {
-            bail!("{what} did not come within {} s", PATIENCE.as_secs());
-        }
-        thread::sleep(LOOK);
-    }
-    Ok(())
 }
 
 fn count_master(observer: &Observer, master: u16, epoch: u32) -> Master {
