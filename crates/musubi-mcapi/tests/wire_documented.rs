@@ -13,7 +13,9 @@ fn table(first: &str, second: &str) -> Vec<Vec<(String, String)>> {
         let mut cells = line.strip_prefix('|')?.split('|').map(|cell| cell.trim().trim_matches('`').to_owned());
         Some((cells.next()?, cells.next()?))
     };
-    let lines: Vec<&str> = DOCUMENT.lines().collect();
+    // Its kinds have numbers of their own.
+    let is_ours = |section: &&str| !section.starts_with("Frames of the VI Architecture");
+    let lines: Vec<&str> = DOCUMENT.split("\n## ").filter(is_ours).flat_map(str::lines).collect();
     let begins = |at: &usize| cells(lines[*at]) == Some((first.into(), second.into()));
     let rows = |at: usize| lines[at + 2..].iter().map_while(|line| cells(line)).collect();
     (0..lines.len()).filter(begins).map(rows).collect()
