@@ -440,3 +440,29 @@ fn is_before(one: Cursor, other: Cursor) -> bool {
 fn is_of_lap_before(at: Cursor, entry: u32) -> bool {
     entry >> 16 == at.lap.wrapping_sub(1) & 0xffff
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(lap: u32, index: u32) -> Cursor {
+        Cursor { position: 0, index, lap }
+    }
+
+    #[test]
+    fn places_in_the_returns_are_told_apart_over_half_of_all_laps() {
+        assert!(is_before(at(7, 1), at(7, 2)) && !is_before(at(7, 2), at(7, 2)) && !is_before(at(7, 2), at(7, 1)));
+        for (laps, is_so) in [(1, true), (0x7fff, true), (0x8000, false), (0xffff, false), (0x1_0001, true)] {
+            assert_eq!(is_before(at(0xfff0, 2), at(0xfff0 + laps, 1)), is_so, "{laps}");
+        }
+    }
+
+    #[test]
+    fn an_entry_is_of_the_lap_before_or_not() {
+        for (lap, before) in [(1, 0), (2, 1), (0x1_0000, 0xffff), (0x1_0001, 0)] {
+            assert!(is_of_lap_before(at(lap, 0), before << 16 | 3), "{lap}");
+            let others = [before + 1, before + 2, before.wrapping_sub(1)];
+            assert!(others.iter().all(|other| !is_of_lap_before(at(lap, 0), other << 16)), "{lap}");
+        }
+    }
+}

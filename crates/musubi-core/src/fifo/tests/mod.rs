@@ -90,6 +90,8 @@ mod accounts;
 #[cfg(not(loom))]
 mod behaviour;
 #[cfg(not(loom))]
+mod borders;
+#[cfg(not(loom))]
 mod coherence;
 #[cfg(loom)]
 mod models;

@@ -406,3 +406,80 @@ fn rubbish_in_all_words_harms_no_observer() {
     }
     assert_eq!(seen.len(), 4, "{seen:?}");
 }
+
+/// Who comes when some blocks of a lap are back does not take a later return of that lap for one that is to come.
+#[test]
+fn an_observer_finds_how_far_a_lap_of_returns_is() {
+    for returned in 0..13 {
+        let fifo = fifo(4);
+        let memory = Memory::new(&fifo);
+        let (mut sender, mut receiver) = memory.pair(&fifo);
+        for number in 0..returned {
+            send(&mut sender, number);
+            let received = take(&mut receiver);
+            give_back(&mut receiver, received);
+        }
+        let mut late = Tap::new(&fifo, SENDER, None).unwrap();
+        late.begin_now(memory.tx(), |_, _| None);
+        assert_eq!(memory.look(&mut late).0, Look::Nothing);
+        send(&mut sender, returned);
+        let received = take(&mut receiver);
+        give_back(&mut receiver, received);
+        sender.collect();
+        assert_eq!((memory.shown(&mut late), late.unseen()), (std::vec![], 1), "after {returned}");
+    }
+}
+
+/// What changes between the copy and the second look decides.
+#[test]
+fn a_message_that_is_overwritten_while_it_is_copied_is_not_shown() {
+    let fifo = fifo(3);
+    for (word, is_shown) in [(0, true), (slot::TURN, false)] {
+        let memory = Memory::new(&fifo);
+        let (mut sender, _receiver) = memory.pair(&fifo);
+        let mut tap = Tap::new(&fifo, SENDER, None).unwrap();
+        send(&mut sender, 5);
+        let asked = core::cell::Cell::new(0);
+        let find = |_, _| {
+            asked.set(asked.get() + 1);
+            if asked.get() == 2 && !is_shown {
+                OwnWords::of(&memory.tx).set(Shape::of(&fifo).unwrap().slot(0) + word, 2 << 1);
+            }
+            Some(memory.rx())
+        };
+        let look = tap.look(memory.tx(), find, &mut [0; 16]);
+        assert_eq!(asked.get(), 2);
+        assert_eq!((matches!(look, Look::Message(_)), look == Look::Passed), (is_shown, !is_shown));
+    }
+}
+
+/// A sender that does not say what it took back: the returns alone tell, as long as their laps do.
+#[test]
+fn returns_alone_tell_as_long_as_their_laps_do() {
+    let fifo = fifo(3);
+    for (lap, is_shown) in [(None, true), (Some(5), false)] {
+        let memory = Memory::new(&fifo);
+        let (mut sender, mut receiver) = memory.pair(&fifo);
+        for number in 0..7 {
+            send(&mut sender, number);
+            let received = take(&mut receiver);
+            give_back(&mut receiver, received);
+        }
+        let mut late = Tap::new(&fifo, SENDER, None).unwrap();
+        late.begin_now(memory.tx(), |_, _| None);
+        assert_eq!(memory.look(&mut late).0, Look::Nothing);
+        send(&mut sender, 7);
+        OwnWords::of(&memory.tx).set(tx::REAPED, 0);
+        let asked = core::cell::Cell::new(0);
+        let find = |_, _| {
+            asked.set(asked.get() + 1);
+            if let (2, Some(lap)) = (asked.get(), lap) {
+                // Returns of a block that is not the message's, two laps on.
+                (0..3).for_each(|entry| OwnWords::of(&memory.rx).set(rx::WORDS + entry, lap << 16));
+            }
+            Some(memory.rx())
+        };
+        let look = late.look(memory.tx(), find, &mut [0; 16]);
+        assert_eq!((matches!(look, Look::Message(_)), look == Look::Passed), (is_shown, !is_shown), "{look:?}");
+    }
+}
