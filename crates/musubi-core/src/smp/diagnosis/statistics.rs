@@ -169,3 +169,19 @@ impl Wide {
         self.high.store((value >> 32) as u32, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_halves_of_a_long_time_are_kept() {
+        let span = Span::new();
+        for (ns, total, longest) in [(5, 5, 5), (0x2_0000_0001, 0x2_0000_0006, u32::MAX), (7, 0x2_0000_000d, u32::MAX)]
+        {
+            span.add(ns);
+            assert_eq!((span.ns_total.get(), span.ns_max.load(Ordering::Relaxed)), (total, longest));
+        }
+    }
+}

@@ -11,6 +11,8 @@ mod calls;
 #[cfg(not(loom))]
 pub mod checker;
 #[cfg(not(loom))]
+mod details;
+#[cfg(not(loom))]
 mod exclusion;
 #[cfg(not(loom))]
 mod history;
@@ -22,6 +24,8 @@ mod recorded;
 mod sharing;
 #[cfg(not(loom))]
 pub mod threads;
+#[cfg(not(loom))]
+mod unanswered;
 #[cfg(not(loom))]
 mod values;
 #[cfg(not(loom))]
