@@ -411,3 +411,18 @@ fn an_observer_sees_from_outside() {
     observer.refresh(within(2_000)).unwrap();
     assert!(observer.participants().is_empty());
 }
+
+// ---- waiting ----
+
+#[test]
+fn who_waits_for_a_participant_sleeps_while_nothing_changes() {
+    let switches = || -> u32 {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap().trim().parse().unwrap()
+    };
+    let control = Participant::attach(options(CONTROL, &instance())).unwrap();
+    // Meanwhile the attendant looks at its clock a hundred times.
+    let before = switches();
+    assert!(matches!(control.wait_for(GATEWAY, within(1_000)), Err(Error::TimedOut(_))));
+    assert!(switches() - before < 10, "woken {} times", switches() - before);
+}

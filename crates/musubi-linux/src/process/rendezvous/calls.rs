@@ -17,6 +17,10 @@ impl Registry {
         let is_due = |dial: &Dial| dial.connection.is_none() && dial.due_ns <= now;
         let due: Vec<u16> =
             self.dials.iter().filter(|(_, dial)| is_due(dial)).map(|(participant, _)| *participant).collect();
+        if due.is_empty() {
+            // Nothing has changed; whoever waits need not look.
+            return;
+        }
         for participant in due {
             self.call_participant(shared, participant, now);
         }
