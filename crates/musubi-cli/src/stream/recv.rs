@@ -180,6 +180,10 @@ impl Receiving<'_> {
 
     /// Tells the sender that all is written, and stays until it has heard that, or does not hear anything any more.
     fn confirm(&self, sender: Counterpart) {
+        if self.end.sender() != Some(sender) {
+            // It has left. Whoever sends now waits for the confirmation of its own.
+            return;
+        }
         self.end.notify();
         let deadline = Deadline::after(CONFIRMED_WAIT);
         while self.end.sender() == Some(sender) && !deadline.passed() {
