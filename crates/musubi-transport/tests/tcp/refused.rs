@@ -286,6 +286,16 @@ fn without_keys_only_loopback_is_listened_at() {
 }
 
 #[test]
+fn who_says_nothing_is_refused_when_its_time_is_over() {
+    let topology = Arc::new(topology(1, Network::default()));
+    let mut one = TestNode::open(&topology, id(1));
+    let silent = dial(&address(&topology, 1));
+    run(&mut [&mut one], "the refusal", |nodes| counters(nodes[0]).refused.of(Reason::TimeOut) >= 1);
+    assert_eq!(counters(&one).refused.of(Reason::Busy), 0);
+    drop(silent);
+}
+
+#[test]
 fn silence_and_floods_are_bounded_and_a_link_goes_on() {
     let topology = Arc::new(topology(2, Network::default()));
     let (mut one, mut two) = linked(&topology);
@@ -307,6 +317,7 @@ fn silence_and_floods_are_bounded_and_a_link_goes_on() {
         sent += 1;
         let counters = counters(nodes[0]);
         let refused = |reason| counters.refused.of(reason);
+        // Those who say nothing share the flood's address, and its places: most are put out before their time is over.
         refused(Reason::TimeOut) + refused(Reason::Busy) >= 1
             && counters.throttled >= 1
             && refused(Reason::Garbage) + counters.hung_up >= 1
