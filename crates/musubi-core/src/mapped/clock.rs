@@ -124,4 +124,28 @@ mod tests {
         assert_eq!(estimate.take(1, (2, 999), 1_300), Some(260u64.wrapping_sub(1_200)), "the same beat counts once");
         assert_eq!(estimate.take(2, (2, 100), 1_400), Some(100u64.wrapping_sub(1_400)), "another clock begins anew");
     }
+
+    #[test]
+    fn the_first_beat_counts_whatever_its_number_is() {
+        for beat in [0, 1, u32::MAX] {
+            assert_eq!(Estimate::default().take(1, (beat, 1_050), 1_000), Some(50), "{beat}");
+        }
+    }
+
+    #[test]
+    fn an_offset_is_larger_by_up_to_half_of_all_times() {
+        for (other, found) in [(0, 0), (1, 1), (SPAN_NS_MAX, SPAN_NS_MAX), (SPAN_NS_MAX + 1, 0), (u64::MAX, 0)] {
+            assert_eq!((larger(Some(0), other), larger(None, other)), (found, other));
+        }
+    }
+
+    #[test]
+    fn an_offset_is_what_was_set_last() {
+        let offset = Offset::new();
+        assert_eq!(offset.get(), 0);
+        for set in [7, 7, u64::MAX, 0x5_0000_0001, 0] {
+            offset.set(set);
+            assert_eq!(offset.get(), set);
+        }
+    }
 }

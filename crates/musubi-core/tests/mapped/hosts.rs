@@ -9,7 +9,7 @@ use musubi_core::mapped::{Host, Polling};
 use musubi_core::plan::{Domain, Plan};
 use musubi_core::port::Coherence;
 
-use crate::world::{MASTER, PLAN, UP, World, receiving};
+use crate::world::{HEARTBEAT_NS, MASTER, PLAN, REMOTE, UP, World, receiving};
 
 thread_local! {
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
@@ -149,5 +149,46 @@ fn a_wait_spins_for_the_domains_time_or_up_to_its_deadline_before_it_rests() {
             (Some(after), Some(range)) => assert!(range.contains(&after), "{after} of {wait_ns}"),
             (rested, _) => assert_eq!((rested, wait_ns), (None, 20_000), "it need not rest any more"),
         }
+    }
+}
+
+/// Without a common clock: one that stands still where the test put it.
+#[derive(Debug)]
+struct Own(AtomicU64, bool);
+
+impl Coherence for Own {}
+
+impl Host for Own {
+    fn now_ns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn has_common_clock(&self) -> bool {
+        self.1
+    }
+    fn ring(&self, _: u16) {}
+    fn can_be_woken(&self) -> bool {
+        false
+    }
+    fn rest(&self, _: u64, _: &dyn Fn() -> bool) {
+        self.0.fetch_add(10, Ordering::Relaxed);
+    }
+}
+
+/// The Master's clock is everybody's, as far as its heartbeats tell; who has it already adds nothing.
+#[test]
+fn the_masters_clock_is_everybodys() {
+    const AHEAD_NS: u64 = 7_000_000_000;
+    for has_common_clock in [false, true] {
+        let host = |now_ns| Own(AtomicU64::new(now_ns), has_common_clock);
+        let world = World::with(2, [host(AHEAD_NS), host(0), host(0)]);
+        let (master, remote) = (world.setup(MASTER, 1_000), world.setup(REMOTE, 1_000));
+        for _ in 0..8 {
+            world.hosts.iter().for_each(|host| _ = host.0.fetch_add(HEARTBEAT_NS, Ordering::Relaxed));
+            master.beat();
+            remote.beat();
+        }
+        let (ours, theirs) = (world.hosts[0].now_ns(), world.hosts[1].now_ns());
+        let common_ns = if has_common_clock { theirs } else { ours };
+        assert_eq!((master.common_ns(), remote.common_ns()), (ours, common_ns));
     }
 }
