@@ -71,7 +71,11 @@ fn long() -> Wait {
 
 /// Both participants of an instance of the system that no other test uses.
 fn attach(test: &str) -> (Participant, Participant) {
-    let plan = parse("interface.toml", SYSTEM).unwrap_or_else(|report| panic!("{report}")).leak();
+    attach_of(SYSTEM, test)
+}
+
+fn attach_of(system: &str, test: &str) -> (Participant, Participant) {
+    let plan = parse("interface.toml", system).unwrap_or_else(|report| panic!("{report}")).leak();
     let instance = format!("mdcom-{test}-{}", std::process::id());
     let at = |domain| Participant::attach(Options { instance: Some(instance.clone()), ..Options::new(plan, domain) });
     (at("control").unwrap(), at("panel").unwrap())
@@ -187,6 +191,19 @@ fn a_block_carries_what_was_written_and_comes_back() {
     empty.free();
     sender.alloc(long()).unwrap().free();
     assert_eq!(sender.sense().held, 0);
+}
+
+#[test]
+fn what_a_trusted_domain_sent_is_read_in_place() {
+    let trusting = SYSTEM.replace("role = \"master\"", "role = \"master\"\ntrust = \"trusted\"");
+    let both = attach_of(&trusting, "in-place");
+    let (sender, receiver) = bytes(&both);
+    let mut block = sender.alloc(long()).unwrap();
+    block[..3].copy_from_slice(&[7, 8, 9]);
+    block.enqueue(3).unwrap();
+    let message = receiver.dequeue().unwrap();
+    let in_place = message.trusted_bytes().unwrap();
+    assert_eq!((in_place, in_place.as_ptr()), (&[7, 8, 9][..], message.address()));
 }
 
 #[test]

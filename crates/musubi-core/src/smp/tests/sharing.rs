@@ -457,6 +457,8 @@ mod interface {
         assert!(PAIR.is_locked() && !PAIR.is_locked_exclusive() && PAIR.try_write().is_none());
         drop(guard);
         assert!(!PAIR.is_locked());
+        assert!(!COUNT.is_locked() && COUNT.try_lock().is_some_and(|count| *count == 3 * ROUNDS));
+        assert!(!COUNT.is_locked() && PAIR.try_read().is_some() && PAIR.try_write().is_some() && !PAIR.is_locked());
     }
 
     #[test]
