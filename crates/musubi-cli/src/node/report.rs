@@ -74,6 +74,8 @@ pub struct Rates {
     pub bytes_sent: f64,
     /// Likewise, that it received.
     pub bytes_received: f64,
+    /// Times that sleeping threads of its program were woken; `None` of an older version.
+    pub woken: Option<f64>,
 }
 
 /// An end of a channel.
@@ -168,6 +170,7 @@ impl Rates {
                 of_messages(|peer| peer.message_bytes_received.unwrap_or(0)) + in_channels(status::RECEIVE),
             ]
         };
+        let wakes = earlier.wakes.zip(now.wakes).map(|(earlier, now)| now.woken.saturating_sub(earlier.woken));
         let (earlier, now) = (sums(earlier), sums(now));
         // Channels and peers come and go, so a sum may shrink.
         let rate = |at: usize| now[at].saturating_sub(earlier[at]) as f64 / seconds;
@@ -178,6 +181,7 @@ impl Rates {
             channel_bytes: rate(3),
             bytes_sent: rate(4),
             bytes_received: rate(5),
+            woken: wakes.map(|count| count as f64 / seconds),
         }
     }
 }
@@ -260,7 +264,7 @@ mod tests {
             at_ns,
             peers: vec![peer],
             channels: vec![channel],
-            wakes: Some(WakeStatus { woken: 7, frames: 100, raised: 4, deferred: 2 }),
+            wakes: Some(WakeStatus { woken: 7 * items, frames: 100, raised: 4, deferred: 2 }),
             ..Picture::new(node)
         };
         let found = Found { way: Way::Shm, rtt_ns: 5_000, picture: Some(picture) };
@@ -280,7 +284,18 @@ mod tests {
         assert_eq!((report.channels[0].state, report.channels[0].direction), ("open", "receives"));
         assert_eq!((report.nodes[0].depth, report.nodes[1].running), (Some(2), false));
         let filtered = Filtered { frames: 100, raised: 4, deferred: 2 };
-        assert_eq!((report.nodes[0].woken, report.nodes[0].filtered), (Some(7), Some(filtered)));
+        assert_eq!((report.nodes[0].woken, report.nodes[0].filtered), (Some(2100), Some(filtered)));
+        assert_eq!(rates.woken, Some(700.0));
+    }
+
+    #[test]
+    fn a_node_of_an_older_version_has_no_rate_of_wake_ups() {
+        let (mut before, now) = (survey(1_000_000_000, 7, 100), survey(3_000_000_000, 7, 300));
+        for found in before.values_mut().flatten() {
+            found.picture.as_mut().unwrap().wakes = None;
+        }
+        let rates = Report::new(&Topology::single_machine(), Some(&before), &now).nodes[0].rates.unwrap();
+        assert_eq!((rates.channel_items, rates.woken), (100.0, None));
     }
 
     #[test]

@@ -36,6 +36,7 @@ const BUSY: &[Column] = &[
     Column::number("data in", 0),
     Column::number("unread", 3),
     Column::number("requests", 5),
+    Column::number("woken", 6),
 ];
 const ENDS: &[Column] = &[
     Column::words("end", 0),
@@ -109,6 +110,7 @@ pub fn top(report: &Report, width: Option<usize>) -> String {
             or_none(node.rates.map(|rates| data(rates.bytes_received))),
             or_none(node.depth.map(|depth| depth.to_string())),
             or_none(node.requests.map(|count| count.to_string())),
+            or_none(node.rates.and_then(|rates| rates.woken).map(rate)),
         ]);
     }
     heading(report) + &rows(&table, width) + &channels(report, width)
@@ -250,6 +252,7 @@ mod tests {
             channel_bytes: 123_456_789.0,
             bytes_sent: 123_456_789.0,
             bytes_received: 123_456_789.0,
+            woken: Some(7_654.4),
         }
     }
 
@@ -333,5 +336,10 @@ mod tests {
             ["woken", "7,654,321", "filtered", "4,321 of 123,456"].iter().all(|word| table.contains(word)),
             "{table}"
         );
+    }
+    #[test]
+    fn how_often_a_node_is_woken_a_second_is_shown() {
+        let table = top(&busy(), None);
+        assert!(["woken", "7,654 /s"].iter().all(|word| table.contains(word)), "{table}");
     }
 }
