@@ -55,6 +55,12 @@ const STORAGE: &[Column] = &[
     Column::words("rate at most", 2),
     Column::number("budget", 3),
 ];
+const WAKING: &[Column] = &[
+    Column::words("FIFO channel", 0),
+    Column::words("rings at most", 0),
+    Column::words("not later than", 0),
+    Column::number("held at most", 0),
+];
 const STEPS: &[Column] = &[
     Column::words("FIFO channel", 0),
     Column::number("alloc", 1),
@@ -91,6 +97,7 @@ pub fn check(description: &Description, width: Option<usize>) -> String {
         description.with_plan(|plan| {
             sections.push(memory(plan, &map, width));
             sections.extend(fifo_storage(plan, width));
+            sections.extend(fifo_waking(plan, width));
             sections.extend(fifo_steps(plan, width));
             sections.extend(smem_bounds(plan, width));
         });
@@ -152,8 +159,8 @@ fn rules(topology: &Topology, width: Option<usize>) -> String {
                 id.to_string(),
                 rule.class.class().to_string(),
                 rate(&rule.regulation),
-                held(&rule.regulation),
-                wakes(filter),
+                held(&rule.regulation, PAYLOAD_BYTES_MAX as u64),
+                wakes(filter, "frame"),
                 if each { "at once".to_owned() } else { TIME.write(filter.latest_ns) },
             ]);
         }
@@ -172,24 +179,25 @@ fn rules(topology: &Topology, width: Option<usize>) -> String {
     }
 }
 
-/// How long a class's regulation holds the first frame in line ([`held_ns`]).
-fn held(regulation: &Regulation) -> String {
-    held_ns(regulation).map_or_else(|| "not".to_owned(), |bound_ns| TIME.write(bound_ns))
+/// How long a regulation holds the first in line ([`held_ns`]), of which the largest has so many bytes.
+fn held(regulation: &Regulation, bytes_max: u64) -> String {
+    held_ns(regulation, bytes_max).map_or_else(|| "not".to_owned(), |bound_ns| TIME.write(bound_ns))
 }
 
 /// The longest that a [`musubi_core::guarantee::Regulator`] holds a frame once those before it have gone; nanoseconds, `None`
 /// if it holds none. A bucket that let a frame go lacks at most its burst, or that frame if it was larger; so what the next
 /// one still needs is at most one frame, or the largest frame's bytes. Both buckets fill at once.
-fn held_ns(regulation: &Regulation) -> Option<u64> {
+fn held_ns(regulation: &Regulation, bytes_max: u64) -> Option<u64> {
     let of = |needed: u64, rate: u64| (rate > 0).then(|| (needed * SECOND_NS).div_ceil(rate));
-    of(1, u64::from(regulation.messages_per_s)).max(of(PAYLOAD_BYTES_MAX as u64, regulation.bytes_per_s))
+    of(1, u64::from(regulation.messages_per_s)).max(of(bytes_max, regulation.bytes_per_s))
 }
 
-/// How often frames that arrive wake the threads of a node.
-fn wakes(filter: &FilterRule) -> String {
-    let every = (filter.every > 1).then(|| format!("by one frame in {}", filter.every));
+/// How often what is filtered (frames that arrive, notifications) wakes who sleeps.
+fn wakes(filter: &FilterRule, what: &str) -> String {
+    let every = (filter.every > 1).then(|| format!("by one {what} in {}", filter.every));
+    let level = (filter.every > 1 && filter.level > 0).then(|| format!("or with {} queued", filter.level));
     let interval = (filter.interval_ns_min > 0).then(|| format!("once in {}", TIME.write(filter.interval_ns_min)));
-    let words: Vec<String> = every.into_iter().chain(interval).collect();
+    let words: Vec<String> = every.into_iter().chain(level).chain(interval).collect();
     if words.is_empty() { "by each".to_owned() } else { words.join(",\n") }
 }
 
@@ -334,6 +342,27 @@ fn fifo_storage(plan: &Plan<'_>, width: Option<usize>) -> Option<String> {
         .then(|| format!("Storage of the FIFO channels\n{}{}\n", table.fitted(width), wrapped(note, width)))
 }
 
+/// What filters and regulations put off, of the channels that have one.
+fn fifo_waking(plan: &Plan<'_>, width: Option<usize>) -> Option<String> {
+    let mut table = Table::new(WAKING);
+    for fifo in plan.fifos.iter().filter(|fifo| !fifo.filter.is_each() || !fifo.regulation.is_none()) {
+        let each = fifo.filter.is_each();
+        table.add_row([
+            fifo.name.to_owned(),
+            wakes(&fifo.filter, "notify"),
+            if each { "at once".to_owned() } else { TIME.write(fifo.filter.latest_ns) },
+            held(&fifo.regulation, u64::from(fifo.block_bytes)),
+        ]);
+    }
+    let note = "Not later than: from a notify that the filter holds back to its ring; the filter's `latest`.\n\
+                Held at most: how long an enqueue is refused or waits when those before it have gone; the longer of \
+                1 s / messages and a block / bytes.\n\
+                Both without the time that threads wait for a processor.";
+    (!table.is_empty()).then(|| {
+        format!("Filters and regulations of the FIFO channels\n{}{}\n", table.fitted(width), wrapped(note, width))
+    })
+}
+
 fn rate(regulation: &Regulation) -> String {
     let mut bounds = Vec::new();
     if regulation.messages_per_s > 0 {
@@ -425,7 +454,7 @@ mod tests {
                 while let Err(retry_ns) = regulator.admit(now_ns, length) {
                     now_ns += retry_ns;
                 }
-                prop_assert!(now_ns - first_ns <= held_ns(&rule).unwrap_or(0), "{} ns", now_ns - first_ns);
+                prop_assert!(now_ns - first_ns <= held_ns(&rule, PAYLOAD_BYTES_MAX as u64).unwrap_or(0), "{} ns", now_ns - first_ns);
             }
         }
     }
@@ -442,9 +471,12 @@ mod tests {
             most_ns
         };
         let many = Regulation { messages_per_s: 1000, messages_burst: 10, ..Regulation::NONE };
-        assert_eq!(held_ns(&many), Some(most_ns(many, 0)));
+        assert_eq!(held_ns(&many, PAYLOAD_BYTES_MAX as u64), Some(most_ns(many, 0)));
         let large = Regulation { bytes_per_s: 2 << 20, bytes_burst: 4096, ..Regulation::NONE };
-        assert_eq!(held_ns(&large), Some(most_ns(large, PAYLOAD_BYTES_MAX as u32)));
-        assert_eq!((held(&large), held(&Regulation::NONE)), ("500 ms".to_owned(), "not".to_owned()));
+        assert_eq!(held_ns(&large, PAYLOAD_BYTES_MAX as u64), Some(most_ns(large, PAYLOAD_BYTES_MAX as u32)));
+        assert_eq!(
+            (held(&large, PAYLOAD_BYTES_MAX as u64), held(&Regulation::NONE, PAYLOAD_BYTES_MAX as u64)),
+            ("500 ms".to_owned(), "not".to_owned())
+        );
     }
 }

@@ -107,3 +107,56 @@ fn without_fixed_addresses_everybody_has_lengths_and_maps_what_it_is_linked_with
         }
     });
 }
+
+/// Two domains, and between them a channel without rules, one with a filter, and one with both rules.
+const FILTERED: &str = r#"
+[system]
+name = "press"
+[[domain]]
+name = "control"
+role = "master"
+[[domain]]
+name = "panel"
+role = "remote"
+[[fifo]]
+name = "plain"
+from = "control"
+to = "panel"
+block_size = "64 B"
+[[fifo]]
+name = "batches"
+from = "control"
+to = "panel"
+block_size = "64 B"
+filter = { every = 4, level = 3, interval = "2 ms", latest = "20 ms" }
+[[fifo]]
+name = "bulk"
+from = "panel"
+to = "control"
+block_size = "4 KiB"
+regulation = { messages = "1000 /s", bytes = "1 MiB/s", bytes_burst = "8 KiB" }
+"#;
+
+#[test]
+fn what_filters_and_regulations_of_channels_put_off_is_shown() {
+    let description = parse("press.toml", FILTERED).unwrap_or_else(|report| panic!("{report}"));
+    let report = check(&description, None);
+    let part = &report[report.find("Filters and regulations").unwrap_or_else(|| panic!("no part: {report}"))..];
+    let part = part.split("\n\n").next().unwrap_or(part);
+    assert!(["once in 2 ms", "or with 3 queued"].iter().all(|words| part.contains(words)), "{part}");
+    let row = |name: &str| -> Vec<&str> {
+        let line = part.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("no {name}: {part}"));
+        line.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).collect()
+    };
+    assert_eq!(row("batches"), ["batches", "by one notify in 4,", "20 ms", "not"]);
+    // A block of 4 KiB takes longer at 1 MiB/s than a message at 1000 a second.
+    assert_eq!(row("bulk"), ["bulk", "by each", "at once", "3906250 ns"]);
+    assert!(!part.contains("plain"), "{part}");
+    for width in [60, 80, 100, 130] {
+        assert!(check(&description, Some(width)).lines().all(|line| line.chars().count() <= width));
+    }
+    let without = FILTERED.lines().filter(|line| !line.starts_with("filter") && !line.starts_with("regulation"));
+    let without =
+        parse("press.toml", &without.collect::<Vec<_>>().join("\n")).unwrap_or_else(|report| panic!("{report}"));
+    assert!(!check(&without, None).contains("Filters and regulations"));
+}
