@@ -9,8 +9,11 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::{Subcommand, ValueHint};
+use musubi_config::Nics;
 use musubi_transport::NodeId;
-use musubi_transport::keys::{self, AUTHORITY_CERTIFICATE, Authority, Examined, NodeFiles, Validity, examine};
+use musubi_transport::keys::{
+    self, AUTHORITY_CERTIFICATE, Authority, Examined, Identity, NodeFiles, Validity, examine,
+};
 use musubi_transport::topology::Topology;
 
 use crate::failure::Failure;
@@ -76,10 +79,10 @@ struct Init {
 
 #[derive(Debug, clap::Args)]
 struct Issue {
-    /// The nodes, as DOMAIN:NODE or by name
+    /// The nodes, as DOMAIN:NODE or by name, and NICs by name
     #[arg(value_name = "NODE", required_unless_present = "all")]
     nodes: Vec<String>,
-    /// All nodes of the description that have a TCP address
+    /// All nodes and NICs of the description that have a TCP address
     #[arg(long, conflicts_with = "nodes")]
     all: bool,
     #[command(flatten)]
@@ -104,22 +107,57 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
+/// What certificates are for, and where they are.
+struct Subject {
+    /// The nodes.
+    topology: Topology,
+    /// The NICs, and the nodes that their processes are.
+    nics: Nics,
+    keys: PathBuf,
+}
+
 impl Where {
-    /// The topology, with the directory of keys in it.
-    fn topology(&self) -> anyhow::Result<(Topology, PathBuf)> {
-        let mut topology = system::description(self.system.as_deref())?.topology().clone();
+    /// The topologies, with the directory of keys in them.
+    fn subject(&self) -> anyhow::Result<Subject> {
+        let description = system::description(self.system.as_deref())?;
+        let (mut topology, mut nics) = (description.topology().clone(), description.nics().clone());
         if let Some(keys) = &self.keys {
-            topology.network.keys = Some(keys.display().to_string());
+            for topology in [&mut topology, &mut nics.topology] {
+                topology.network.keys = Some(keys.display().to_string());
+            }
         }
         let help = "name it with --keys DIR, or in the description: [network] keys = \"keys\"";
         let keys = topology.network.keys.clone();
         let keys = keys.ok_or_else(|| Failure::new("the system has no directory of keys", help))?;
-        Ok((topology, PathBuf::from(keys)))
+        Ok(Subject { topology, nics, keys: PathBuf::from(keys) })
+    }
+}
+
+fn listening(topology: &Topology) -> impl Iterator<Item = (&Topology, NodeId)> {
+    let nodes = topology.nodes.iter().filter(|(_, place)| place.tcp.is_some());
+    nodes.map(move |(id, _)| (topology, *id))
+}
+
+impl Subject {
+    /// Every node and process of a NIC that listens.
+    fn listening(&self) -> Vec<(&Topology, NodeId)> {
+        listening(&self.topology).chain(listening(&self.nics.topology)).collect()
+    }
+
+    /// The node of a name, or all processes of the NIC of that name.
+    fn named(&self, name: &str) -> Result<Vec<(&Topology, NodeId)>, Failure> {
+        let slot = |number: u16, slot: u16| NodeId::of_slot(number, slot).map(|node| (&self.nics.topology, node));
+        let nic = (0u16..).zip(&self.nics.entries).find(|(_, entry)| entry.name == name);
+        match (names::named(&self.topology, name), nic) {
+            (Ok(node), _) => Ok(vec![(&self.topology, node)]),
+            (Err(_), Some((number, entry))) => Ok((0..entry.processes).filter_map(|one| slot(number, one)).collect()),
+            (Err(failure), None) => Err(failure),
+        }
     }
 }
 
 fn create(arguments: &Init) -> anyhow::Result<()> {
-    let (topology, keys) = arguments.place.topology()?;
+    let Subject { topology, keys, .. } = arguments.place.subject()?;
     std::fs::create_dir_all(&keys).with_context(|| format!("making the directory {}", keys.display()))?;
     Authority::create(&keys, &topology.system, Validity::days(arguments.days), arguments.force).map_err(advised)?;
     output::print(&format!(
@@ -131,18 +169,19 @@ fn create(arguments: &Init) -> anyhow::Result<()> {
 }
 
 fn sign(arguments: &Issue) -> anyhow::Result<()> {
-    let (topology, keys) = arguments.place.topology()?;
+    let subject = arguments.place.subject()?;
     let nodes = match arguments.all {
-        true => topology.nodes.iter().filter(|(_, place)| place.tcp.is_some()).map(|(id, _)| *id).collect(),
-        false => chosen(&topology, &arguments.nodes)?,
+        true => subject.listening(),
+        false => arguments.nodes.iter().map(|name| subject.named(name)).collect::<Result<Vec<_>, _>>()?.concat(),
     };
     if nodes.is_empty() {
         return Err(Failure::new("no node of the system has a TCP address", "name nodes: musubi keys issue 0:1").into());
     }
-    let authority = Authority::load(&keys, &topology.system).context("there is no usable authority")?;
-    for node in nodes {
-        let files = files(&topology, node)?;
-        authority.issue(node, &files, Validity::days(arguments.days), arguments.force).map_err(advised)?;
+    let authority = Authority::load(&subject.keys, &subject.topology.system).context("there is no usable authority")?;
+    for (topology, node) in nodes {
+        let files = files(topology, node)?;
+        let whose = Identity { system: topology.system.clone(), node };
+        authority.issue_to(&whose, &files, Validity::days(arguments.days), arguments.force).map_err(advised)?;
         output::print(&format!("{}: {} for {} days\n", files.certificate.display(), node, arguments.days))?;
     }
     Ok(())
@@ -156,17 +195,13 @@ fn advised(error: keys::Error) -> anyhow::Error {
     }
 }
 
-fn chosen(topology: &Topology, names: &[String]) -> Result<Vec<NodeId>, Failure> {
-    names.iter().map(|name| names::named(topology, name)).collect()
-}
-
 fn files(topology: &Topology, node: NodeId) -> Result<NodeFiles, Failure> {
     let help = "list it as a [[node]], with a `tcp://` place in `at`";
     NodeFiles::of(topology, node).ok_or_else(|| Failure::new(format!("the system has no node {node}"), help))
 }
 
 fn show(place: &Where) -> anyhow::Result<()> {
-    let (_, keys) = place.topology()?;
+    let Subject { keys, .. } = place.subject()?;
     let authority = keys.join(AUTHORITY_CERTIFICATE);
     let mut certificates = certificates(&keys).with_context(|| format!("reading {}", keys.display()))?;
     certificates.retain(|path| *path != authority);

@@ -72,3 +72,19 @@ fn wrong_nodes_and_places_are_explained() {
     std::fs::write(directory.path().join("line.toml"), no_keys).unwrap();
     assert!(keys(directory.path(), &["init"], 1).contains("--keys DIR"));
 }
+
+#[test]
+fn each_process_of_a_nic_has_a_certificate_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let nics = "[[nic]]\nname = \"left\"\nat = \"tcp://10.0.0.7:7700\"\nprocesses = 2\n[[nic]]\nname = \"near\"\n";
+    std::fs::write(directory.path().join("line.toml"), DESCRIPTION.to_owned() + nics).unwrap();
+    let exists = |name: &str| directory.path().join("secrets").join(name).exists();
+    keys(directory.path(), &["init"], 0);
+    keys(directory.path(), &["issue", "left"], 0);
+    assert!(exists("left-0.crt") && exists("left-1.key") && !exists("control.crt"));
+    let shown = keys(directory.path(), &["show"], 0);
+    assert!(shown.contains("left-1.crt: node 0:1 of line/vi, valid until "), "{shown}");
+    keys(directory.path(), &["issue", "--all", "--force"], 0);
+    assert!(exists("control.crt") && !exists("near-0.crt"));
+    assert!(keys(directory.path(), &["issue", "lift"], 1).contains("has no node \"lift\""));
+}

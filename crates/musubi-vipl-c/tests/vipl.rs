@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use musubi_transport::keys::{Authority, Identity, NodeFiles, Validity};
+
 #[path = "../../musubi-transport/tests/loopback/mod.rs"]
 mod loopback;
 
@@ -69,6 +71,7 @@ enum Way {
     Local,
     SharedMemory,
     Tcp,
+    Tls,
 }
 
 /// A description of a system of its own, with two NICs.
@@ -76,7 +79,7 @@ fn description(way: Way) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let mut text = format!("[system]\nname = \"vipl-{}-{number}\"\n", std::process::id());
-    if way == Way::Tcp {
+    if matches!(way, Way::Tcp | Way::Tls) {
         for name in ["left", "right"] {
             // Its processes listen at the ports from this one on.
             let address = loopback::own_address();
@@ -88,8 +91,28 @@ fn description(way: Way) -> PathBuf {
         text += "[[nic]]\nname = \"left\"\n[[nic]]\nname = \"right\"\n";
     }
     let file = directory().join(format!("system-{number}.toml"));
+    if way == Way::Tls {
+        text += &format!("[network]\ntls_on_loopback = true\nkeys = \"keys-{number}\"\n");
+    }
     std::fs::write(&file, text).unwrap();
+    if way == Way::Tls {
+        issue_keys(&file);
+    }
     file
+}
+
+/// Certificates for every process of the NICs, as `musubi keys` makes them.
+fn issue_keys(system: &Path) {
+    let description = musubi_config::load(system).unwrap_or_else(|report| panic!("{report}"));
+    let topology = &description.nics().topology;
+    let keys = PathBuf::from(topology.network.keys.as_ref().unwrap());
+    std::fs::create_dir_all(&keys).unwrap();
+    let authority = Authority::create(&keys, description.name(), Validity::days(1), false).unwrap();
+    for node in topology.nodes.keys() {
+        let whose = Identity { system: topology.system.clone(), node: *node };
+        let files = NodeFiles::of(topology, *node).unwrap();
+        authority.issue_to(&whose, &files, Validity::days(1), false).unwrap();
+    }
 }
 
 fn command(program: &Path, arguments: &str, system: Option<&Path>) -> Command {
@@ -131,6 +154,11 @@ macro_rules! programs {
             #[test]
             fn over_tcp() {
                 super::run(stringify!($name), super::Way::Tcp);
+            }
+
+            #[test]
+            fn over_tls() {
+                super::run(stringify!($name), super::Way::Tls);
             }
         }
     )*};

@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use time::OffsetDateTime;
 
 use super::files::{self, AUTHORITY_CERTIFICATE, AUTHORITY_KEY, NodeFiles};
-use super::{Error, identity};
+use super::{Error, Identity, identity};
 use crate::NodeId;
 
 /// Clocks of machines differ: a certificate is valid from this long before now.
@@ -97,15 +97,24 @@ impl Authority {
     /// # Errors
     /// If one of the files exists and is not to be replaced (`force`), or cannot be written; if the validity is none.
     pub fn issue(&self, node: NodeId, files: &NodeFiles, validity: Validity, force: bool) -> Result<(), Error> {
+        let whose = Identity { system: self.system.clone(), node };
+        self.issue_to(&whose, files, validity, force)
+    }
+
+    /// The same for a node of a part of the system, which has a name of its own: its NICs.
+    ///
+    /// # Errors
+    /// As [`Authority::issue`].
+    pub fn issue_to(&self, whose: &Identity, files: &NodeFiles, validity: Validity, force: bool) -> Result<(), Error> {
         files::refuse_existing(&[&files.certificate, &files.key], force)?;
-        let (certificate, key) = self.signed(node, validity)?;
+        let (certificate, key) = self.signed(whose, validity)?;
         files::write_private(&files.key, &key.serialize_pem(), force)?;
         files::write_public(&files.certificate, &certificate.pem(), force)
     }
 
-    fn signed(&self, node: NodeId, validity: Validity) -> Result<(rcgen::Certificate, KeyPair), Error> {
+    fn signed(&self, whose: &Identity, validity: Validity) -> Result<(rcgen::Certificate, KeyPair), Error> {
         let key = KeyPair::generate()?;
-        let mut parameters = node_parameters(&self.system, node)?;
+        let mut parameters = node_parameters(&whose.system, whose.node)?;
         validity.apply(&mut parameters)?;
         let issuer = Issuer::new(authority_parameters(&self.system), &self.key);
         Ok((parameters.signed_by(&key, &issuer)?, key))
@@ -114,7 +123,8 @@ impl Authority {
     /// Signs something and looks whether the certificate on disk vouches for it.
     fn check(&self) -> Result<(), Error> {
         let stranger = || Error::NotOfOneAuthority(self.directory.join(AUTHORITY_CERTIFICATE));
-        let (sample, _) = self.signed(NodeId::from_index(0).expect("there is a first node"), Validity::days(1))?;
+        let node = NodeId::from_index(0).expect("there is a first node");
+        let (sample, _) = self.signed(&Identity { system: self.system.clone(), node }, Validity::days(1))?;
         let anchor = webpki::anchor_from_trusted_cert(&self.certificate).map_err(|_| stranger())?;
         let sample = webpki::EndEntityCert::try_from(sample.der()).map_err(|_| stranger())?;
         let usage = webpki::KeyUsage::server_auth();
@@ -151,7 +161,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::keys::{Identity, certificate_identity};
+    use crate::keys::certificate_identity;
 
     fn files(directory: &Path) -> NodeFiles {
         NodeFiles { certificate: directory.join("a.crt"), key: directory.join("a.key") }
