@@ -53,7 +53,10 @@ pub fn add_component(context: &Context, component: &str) -> Result<Result<(), St
     Ok(if output.status.success() { Ok(()) } else { Err(format!("nightly has no {component} and cannot get it")) })
 }
 
-/// Step: the core's tests under Miri.
+/// The crate whose one unsafe file follows the addresses that programs register, and the tests that go through it.
+const ADDRESSES: (&str, [&str; 3]) = ("musubi-vipl", ["memory::", "nic::tests::data::a_", "nic::tests::data::writes_"]);
+
+/// Step: the core's tests under Miri, and those of registered memory.
 ///
 /// # Errors
 /// If cargo or rustup cannot be started.
@@ -63,11 +66,14 @@ pub fn miri(context: &Context) -> Result<Verdict> {
             return Ok(Verdict::skipped(reason));
         }
     }
-    let listing = context.must(miri_command(context).args(["--", "--list"]))?;
+    let (package, tests) = ADDRESSES;
+    let addresses = context.run(miri_command(context, package, "--lib").arg("--").args(tests))?;
+    let core = || miri_command(context, "musubi-core", "--tests");
+    let listing = context.must(core().args(["--", "--list"]))?;
     let groups = deal(test_names(&listing), std::thread::available_parallelism().map_or(1, usize::from));
-    let mut verdict = Verdict::default();
+    let mut verdict = Verdict::of_tests(&addresses);
     std::thread::scope(|scope| {
-        let run = |names: Vec<String>| context.run(miri_command(context).args(["--", "--exact"]).args(names));
+        let run = |names: Vec<String>| context.run(core().args(["--", "--exact"]).args(names));
         let runs: Vec<_> = groups.into_iter().map(|names| scope.spawn(move || run(names))).collect();
         for handle in runs {
             let output = handle.join().map_err(|_| anyhow!("a thread of this program panicked"))??;
@@ -78,9 +84,9 @@ pub fn miri(context: &Context) -> Result<Verdict> {
 }
 
 /// Property tests look into the real directory and at the real clock.
-fn miri_command(context: &Context) -> Command {
+fn miri_command(context: &Context, package: &str, which: &str) -> Command {
     let mut cargo = context.cargo_nightly();
-    cargo.args(["miri", "test", "-p", "musubi-core", "--tests", "--target-dir"]).arg(context.target.join("miri"));
+    cargo.args(["miri", "test", "-p", package, which, "--target-dir"]).arg(context.target.join("miri"));
     cargo.env("MIRIFLAGS", "-Zmiri-disable-isolation");
     cargo
 }
