@@ -31,7 +31,7 @@ impl<B: Block> NicState<B> {
         let (theirs, ours) = (ViName(header.from), ViName(header.to));
         match frame {
             NicFrame::Request(request) => self.request_came(peer, from, theirs, request, links),
-            NicFrame::PeerRequest(request) => self.peer_request_came(peer, from, theirs, &request, links),
+            NicFrame::PeerRequest(request) => self.peer_request_came(peer, from, (theirs, ours), &request, links),
             NicFrame::Accept(attributes) => self.accept_came(peer, from, theirs, ours, attributes, links),
             NicFrame::Refuse(refusal) => self.refuse_came(peer, ours, refusal, links),
             NicFrame::Cancel => self.cancel_came(peer, theirs, links),
@@ -73,14 +73,17 @@ impl<B: Block> NicState<B> {
         &mut self,
         peer: u16,
         from: NodeId,
-        name: ViName,
+        (name, ours): (ViName, ViName),
         request: &Request,
         links: &mut impl Links<Block = B>,
     ) {
         let me = self.carriage.me;
+        let is_any = ours == ViName::default();
         let mirrors = |entry: &ViEntry| {
             entry.attempt.as_ref().is_some_and(|attempt| {
                 let asks = matches!(attempt.manner, Manner::PeerNode { .. }) && attempt.outcome.is_none();
+                // An answer to an attempt that has ended says nothing to the next.
+                let asks = asks && (is_any || attempt.here == ours);
                 asks && (from, name) != (me, attempt.here)
                     && attempt.local == request.remote
                     && attempt.remote == request.local
@@ -93,11 +96,11 @@ impl<B: Block> NicState<B> {
         let (here, ours) = (attempt.here, *vi.attributes());
         if let Err(mismatch) = ours.fits(&request.attributes) {
             // The other side sees it for itself.
-            self.ask_peer(place, peer, links);
+            self.ask_peer(place, peer, name, links);
             return self.conclude(place, Err(mismatch.into()), links);
         }
         if (self.carriage.me, here) < (from, name) {
-            return self.ask_peer(place, peer, links);
+            return self.ask_peer(place, peer, name, links);
         }
         self.establish(place, peer, name, request.attributes);
         self.say(peer, &NicFrame::Accept(ours), (here, name), class_of(&ours), links);

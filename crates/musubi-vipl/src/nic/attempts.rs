@@ -69,7 +69,7 @@ impl<B: Block> NicState<B> {
             let peer = self.carriage.enter(node);
             self.want(peer, links);
             if matches!(manner, Manner::PeerNode { .. }) {
-                self.ask_peer(place, peer, links);
+                self.ask_peer(place, peer, ViName::default(), links);
             }
         }
         self.advance(place, links);
@@ -200,14 +200,14 @@ impl<B: Block> NicState<B> {
         }
     }
 
-    /// Asks one node for a connection of peers, if it is there.
-    pub(super) fn ask_peer(&mut self, place: u16, peer: u16, links: &mut impl Links<Block = B>) {
+    /// Asks one node for a connection of peers, if it is there: whoever asks the same there, or in answer to `whom` only.
+    pub(super) fn ask_peer(&mut self, place: u16, peer: u16, whom: ViName, links: &mut impl Links<Block = B>) {
         let Some((_, ViEntry { attempt: Some(attempt), vi, .. })) = self.vis.at_place_mut(place) else { return };
         if self.carriage.reaches(peer) {
             let (local, remote) = (attempt.local.clone(), attempt.remote.clone());
             let request = Request { attributes: *vi.attributes(), local, remote };
             let (here, class) = (attempt.here, class_of(vi.attributes()));
-            self.say(peer, &NicFrame::PeerRequest(request), (here, ViName::default()), class, links);
+            self.say(peer, &NicFrame::PeerRequest(request), (here, whom), class, links);
         }
     }
 

@@ -11,7 +11,7 @@ use super::{NicState, ViEntry};
 use crate::address::NicNumber;
 use crate::error::ViError;
 use crate::slots::Slots;
-use crate::wire::Refusal;
+use crate::wire::{Refusal, ViName};
 
 impl<B: Block> NicState<B> {
     /// There is a link with a node.
@@ -81,7 +81,7 @@ impl<B: Block> NicState<B> {
     fn ask_peer_if(&mut self, place: u16, peer: u16, links: &mut impl Links<Block = B>) {
         let Some((_, ViEntry { attempt: Some(attempt), .. })) = self.vis.at_place_mut(place) else { return };
         if matches!(attempt.manner, Manner::PeerNode { .. }) && attempt.outcome.is_none() {
-            self.ask_peer(place, peer, links);
+            self.ask_peer(place, peer, ViName::default(), links);
         }
     }
 

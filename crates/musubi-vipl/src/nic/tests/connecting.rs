@@ -323,6 +323,30 @@ fn peers_that_do_not_fit_both_hear_it() {
 }
 
 #[test]
+fn what_a_peer_answered_to_an_attempt_that_has_ended_says_nothing_to_the_next() {
+    let mut world = pair();
+    let (a, b) = (world.host(CLIENT()).vi(PLAIN()), world.host(SERVER()).vi(attributes(Reliability::Reception)));
+    world.peer_request((CLIENT(), a), at(0, "x"), at(1, "y"), u64::MAX);
+    world.peer_request((SERVER(), b), at(1, "y"), at(0, "x"), u64::MAX);
+    world.link();
+    for node in [SERVER(), CLIENT()] {
+        assert!(world.carry_one(node), "both have asked before anything was carried");
+    }
+    for (node, vi) in [(CLIENT(), a), (SERVER(), b)] {
+        assert_eq!(world.outcome(node, vi), Some(Err(ViError::Reliability)));
+    }
+    // Each has answered besides, which the other has not seen yet.
+    let (a, b) = (world.host(CLIENT()).vi(PLAIN()), world.host(SERVER()).vi(PLAIN()));
+    world.peer_request((CLIENT(), a), at(0, "x"), at(1, "y"), u64::MAX);
+    world.settle();
+    world.peer_request((SERVER(), b), at(1, "y"), at(0, "x"), u64::MAX);
+    world.settle();
+    for (node, vi) in [(CLIENT(), a), (SERVER(), b)] {
+        assert!(matches!(world.outcome(node, vi), Some(Ok(_))), "{node}");
+    }
+}
+
+#[test]
 fn peers_with_other_addresses_do_not_meet_and_their_time_ends() {
     let mut world = pair();
     let (a, b) = (world.host(CLIENT()).vi(PLAIN()), world.host(SERVER()).vi(PLAIN()));
