@@ -178,8 +178,8 @@ impl RegisteredMemory {
         let Some(status) = status.map(<*mut u8>::cast::<u32>).filter(|status| status.is_aligned()) else {
             return false;
         };
-        for (at, word) in [(IMMEDIATE_AT, completion.immediate), (LENGTH_AT, completion.bytes)] {
-            let is_said = at != IMMEDIATE_AT || completion.has_immediate();
+        let immediate = (IMMEDIATE_AT, completion.immediate, completion.has_immediate());
+        for (at, word, is_said) in [immediate, (LENGTH_AT, completion.bytes, completion.has_length())] {
             if is_said && !self.copy_in(LocalPlace { address: control + at, handle, bytes: 4 }, &word.to_le_bytes()) {
                 return false;
             }
@@ -283,8 +283,11 @@ mod tests {
         let plain = Completion { bytes: 5, immediate: 9, status: Status::DONE };
         assert!(memory.complete(HANDLE, address, &plain));
         let word = |at: u64| memory.with_posted(place(address + at, 4), <[u8]>::to_vec);
-        assert_eq!([word(20), word(24), word(28)].map(Option::unwrap), [[0xff; 4], [5, 0, 0, 0], [1, 0, 0, 0]]);
-        let told = Completion { status: Status::DONE.and(Status::IMMEDIATE), ..plain };
+        assert_eq!([word(20), word(24), word(28)].map(Option::unwrap), [[0xff; 4], [0xff; 4], [1, 0, 0, 0]]);
+        let plain = Completion { status: Status::DONE.and(Status::OP_RECEIVE), ..plain };
+        assert!(memory.complete(HANDLE, address, &plain));
+        assert_eq!([word(20), word(24), word(28)].map(Option::unwrap), [[0xff; 4], [5, 0, 0, 0], [1, 0, 1, 0]]);
+        let told = Completion { status: plain.status.and(Status::IMMEDIATE), ..plain };
         assert!(memory.complete(HANDLE, address, &told));
         assert_eq!(word(20).unwrap(), [9, 0, 0, 0]);
         assert!(!memory.complete(HANDLE, address + 1, &plain), "a status word that is not aligned");

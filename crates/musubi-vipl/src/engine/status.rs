@@ -78,6 +78,13 @@ impl Completion {
     pub const fn has_immediate(&self) -> bool {
         self.status.has(Status::IMMEDIATE)
     }
+
+    /// Whether the descriptor's length is to say how many bytes came: of receives. That of the send queue's descriptors is the
+    /// program's, also where they fail.
+    pub const fn has_length(&self) -> bool {
+        let operation = self.status.0 & Status::OPERATIONS.0;
+        operation == Status::OP_RECEIVE.0 || operation == Status::OP_REMOTE_WRITE.0
+    }
 }
 
 /// `VIP_ERROR_CODE`: what is told through the error handler, as no descriptor says it.
