@@ -100,7 +100,8 @@ pub enum Report<B> {
         /// Its payload, `header.length` bytes.
         payload: Payload<B>,
     },
-    /// The peer's node has the frame of this number, and every one of the same class before it.
+    /// The peer's node has the frame of this number, and every one of the same class before it. Comes before any frame that
+    /// the peer sent after it had them.
     Acknowledged {
         /// The other node.
         peer: NodeId,

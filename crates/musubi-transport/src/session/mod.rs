@@ -315,9 +315,10 @@ impl Session {
         Ok(())
     }
 
-    /// Takes what the input has given: first the acknowledgement that came with it.
+    /// Takes what the input has given: first the acknowledgement that came with it, of which a frame may be the consequence.
     fn take(&mut self, item: Option<Item>) -> Result<(), Broken> {
-        if let Some(received) = self.inbox.take_heard() {
+        let heard = self.inbox.take_heard();
+        if let Some(received) = heard {
             self.confirmed();
             if !self.outbox.acknowledge(received) {
                 return self.violated();
@@ -326,6 +327,9 @@ impl Session {
         match item {
             Some(Item::Frame(header, payload)) => {
                 self.counts.frames_received += 1;
+                if heard.is_some() {
+                    self.report_acknowledged();
+                }
                 self.reports.push_back(Report::Frame { peer: self.peer, header, payload });
             }
             Some(Item::Bye { answer }) => self.goodbye(answer),

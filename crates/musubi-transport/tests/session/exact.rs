@@ -120,6 +120,26 @@ fn acknowledgements_and_room_are_reported_once_and_not_too_early() {
 }
 
 #[test]
+fn what_a_frame_acknowledges_is_reported_before_it() {
+    let mut world = linked();
+    let [one, other] = &mut world.sessions;
+    // Short, in one piece, and in several that come one by one.
+    for length in [8, 2000, 50_000] {
+        one.enqueue(&header(1, 100, 0), &payload(0, 100));
+        other.input(0, &said(one, 0)).unwrap();
+        other.enqueue(&header(1, length, 0), &payload(0, length));
+        while other.has_output() {
+            one.input(0, &said(other, 0)).unwrap();
+        }
+        let reports: Vec<_> = core::iter::from_fn(|| one.next_report()).collect();
+        let place = |is_it: fn(&Report<_>) -> bool| reports.iter().position(is_it).unwrap();
+        let acknowledged = place(|report| matches!(report, Report::Acknowledged { .. }));
+        let frame = place(|report| matches!(report, Report::Frame { .. }));
+        assert!(acknowledged < frame, "{length} {reports:?}");
+    }
+}
+
+#[test]
 fn a_piece_with_another_number_than_the_next_breaks_the_protocol() {
     const NUMBER: usize = 8;
     for (length, piece) in [(100, 0), (5000, 0), (5000, 1)] {
