@@ -45,7 +45,7 @@ pub(crate) fn read_address(from: *const NetAddress) -> Result<Address, Status> {
     Address::new(nic, discriminator).ok_or(Status::InvalidParameter)
 }
 
-/// Reads the host of an address; its discriminator may be anything.
+/// Reads the host of an address whose name is asked for; its discriminator may be anything.
 pub(crate) fn read_host(from: *const NetAddress) -> Result<NicNumber, Status> {
     if from.is_null() || !from.is_aligned() {
         return Err(Status::InvalidParameter);
@@ -57,7 +57,7 @@ pub(crate) fn read_host(from: *const NetAddress) -> Result<NicNumber, Status> {
     }
     // SAFETY: as above; as many bytes as the length says lie behind them.
     let host = unsafe { core::slice::from_raw_parts(bytes_of(from), host_len) };
-    NicNumber::of_host_address(host).ok_or(Status::NotReachable)
+    NicNumber::of_host_address(host).ok_or(Status::ErrorNameService)
 }
 
 /// Writes the host of an address; the discriminator is the program's to write.

@@ -37,7 +37,7 @@ macro_rules! conformance {
 }
 
 conformance! {
-    calls: closing handles header limits memory nic;
+    calls: closing handles header limits memory names nic;
     connections: accept connect killed last_word many peers states stopped;
     data: completions format messages notify protection rdma stress;
     period: armci iometer madeleine;
