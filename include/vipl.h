@@ -304,7 +304,7 @@ typedef struct VIP_ERROR_DESCRIPTOR {
     VIP_VI_HANDLE ViHandle; /* NULL if it is about none; so the next two */
     VIP_CQ_HANDLE CQHandle;
     VIP_DESCRIPTOR *DescriptorPtr;
-    VIP_ULONG OpCode; /* VIP_STATUS_OP_... of the operation, where it is about one */
+    VIP_ULONG OpCode; /* VIP_STATUS_OP_... where the error can only be of one operation, else 0 */
     VIP_RESOURCE_CODE ResourceCode; /* which of the above it is about */
     VIP_ERROR_CODE ErrorCode;
 } VIP_ERROR_DESCRIPTOR;

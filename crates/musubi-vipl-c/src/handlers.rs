@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use musubi_transport::runtime::{Block, Deadline};
-use musubi_vipl::engine::{AsyncError, Dequeue, Queue};
+use musubi_vipl::engine::{AsyncError, Dequeue, Operation, Queue, Status as DescriptorStatus};
 use musubi_vipl::nic::{ErrorNews, NicState, QueueNumber, ViNumber};
 use musubi_vipl::process::Nic;
 
-use crate::abi::{Boolean, DescriptorHandler, ErrorDescriptor, ErrorHandler, Handle, QueueHandler};
+use crate::abi::{Boolean, DescriptorHandler, ErrorDescriptor, ErrorHandler, Handle, QueueHandler, Ulong};
 use crate::handles::{self, HandleKind, NicKey};
 use crate::status::Status;
 
@@ -191,6 +191,19 @@ const RESOURCE_VI: u32 = 1;
 const RESOURCE_QUEUE: u32 = 2;
 const RESOURCE_DESCRIPTOR: u32 = 3;
 
+/// `VIP_STATUS_OP_...` of the operation that an error is about, where only one can be.
+fn operation_of(error: AsyncError) -> Ulong {
+    let operation = match error {
+        AsyncError::ReceiveQueueEmpty => DescriptorStatus::OP_RECEIVE,
+        AsyncError::WriteProtection | AsyncError::WriteData | AsyncError::WriteAborted => {
+            DescriptorStatus::OP_REMOTE_WRITE
+        }
+        AsyncError::ReadProtection => DescriptorStatus::of_send(Operation::Read),
+        _ => DescriptorStatus::default(),
+    };
+    Ulong::from(operation.0)
+}
+
 fn error_descriptor(nic: Handle, news: &ErrorNews, key: NicKey) -> ErrorDescriptor {
     let resource_code = match news {
         ErrorNews { queue: Some(_), .. } => RESOURCE_QUEUE,
@@ -205,7 +218,7 @@ fn error_descriptor(nic: Handle, news: &ErrorNews, key: NicKey) -> ErrorDescript
         vi: handle(HandleKind::Vi, news.vi.map(|vi| vi.0)),
         queue: handle(HandleKind::Queue, news.queue.map(|queue| queue.0)),
         descriptor: core::ptr::with_exposed_provenance_mut(news.descriptor as usize),
-        op_code: 0,
+        op_code: operation_of(news.error),
         resource_code,
         error_code: news.error as u32,
     }

@@ -37,9 +37,9 @@ macro_rules! conformance {
 }
 
 conformance! {
-    calls: closing handles header limits memory names nic;
+    calls: closing errors handles header limits memory names nic;
     connections: accept connect killed last_word many peers states stopped;
-    data: completions format messages notify protection rdma stress;
+    data: completions format messages notify protection rdma reliability stress;
     period: armci iometer madeleine;
 }
 
