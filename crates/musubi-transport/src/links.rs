@@ -300,6 +300,88 @@ impl Block for NoBlock {
 mod tests {
     use super::*;
 
+    /// Bytes that lie somewhere else.
+    #[derive(Debug, PartialEq)]
+    struct Elsewhere {
+        bytes: Vec<u8>,
+        may_be_kept: bool,
+    }
+
+    impl Block for Elsewhere {
+        fn len(&self) -> usize {
+            self.bytes.len()
+        }
+        fn copy_to(&self, offset: usize, into: &mut [u8]) -> usize {
+            let from = &self.bytes[offset..];
+            let copied = from.len().min(into.len());
+            into[..copied].copy_from_slice(&from[..copied]);
+            copied
+        }
+        fn address(&self) -> *const u8 {
+            self.bytes.as_ptr()
+        }
+        fn may_be_kept(&self) -> bool {
+            self.may_be_kept
+        }
+    }
+
+    fn text(bytes: usize) -> Vec<u8> {
+        (1..=bytes).map(|at| at as u8).collect()
+    }
+
+    fn lent(bytes: usize, may_be_kept: bool) -> Payload<Elsewhere> {
+        Payload::Lent(Elsewhere { bytes: text(bytes), may_be_kept })
+    }
+
+    /// The same bytes in each of the ways in which they can come.
+    fn payloads(bytes: usize) -> Vec<Payload<Elsewhere>> {
+        let short = Short::new(&text(bytes)).map(Payload::Short);
+        let mut payloads = alloc::vec![Payload::Owned(text(bytes)), lent(bytes, true)];
+        payloads.extend(short);
+        payloads
+    }
+
+    #[test]
+    fn payloads_are_alike_wherever_they_lie() {
+        for bytes in [0, 1, 7, 8, 9, 95, 96, 200] {
+            assert_eq!(payloads(bytes).len(), if bytes <= 95 { 3 } else { 2 });
+            let word: Option<[u8; 8]> = text(bytes).try_into().ok();
+            for payload in payloads(bytes) {
+                assert_eq!((payload.len(), payload.is_empty()), (bytes, bytes == 0), "{payload:?}");
+                assert_eq!(payload.word(), word.map(u64::from_le_bytes), "{payload:?}");
+                for room in [0, 1, bytes, bytes + 5] {
+                    let mut into = alloc::vec![0xEE; room];
+                    let copied = payload.copy_to(&mut into);
+                    assert_eq!(copied, room.min(bytes), "{payload:?}");
+                    assert_eq!(into[..copied], text(bytes)[..copied]);
+                    assert!(into[copied..].iter().all(|byte| *byte == 0xEE));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_copied_out_is_short_if_it_can_be() {
+        for bytes in [0, 1, 94, 95, 96, 500] {
+            let Payload::Lent(block) = lent(bytes, true) else { unreachable!("it is lent") };
+            assert_eq!(block.is_empty(), bytes == 0);
+            match Payload::Lent(block).copied_out() {
+                Payload::Short(short) => assert!(short.bytes() == text(bytes) && bytes <= 95),
+                Payload::Owned(owned) => assert!(owned == text(bytes) && bytes > 95),
+                Payload::Lent(block) => panic!("{block:?}"),
+            }
+        }
+        let owned = Payload::<Elsewhere>::Owned(text(3)).copied_out();
+        assert!(matches!(owned, Payload::Owned(bytes) if bytes == text(3)));
+    }
+
+    #[test]
+    fn only_what_is_scarce_is_copied_out() {
+        assert!(matches!(lent(100, true).unless_scarce(), Payload::Lent(_)));
+        assert!(matches!(lent(100, false).unless_scarce(), Payload::Owned(bytes) if bytes == text(100)));
+        assert!(matches!(Payload::<Elsewhere>::Owned(text(1)).unless_scarce(), Payload::Owned(_)));
+    }
+
     #[test]
     fn a_word_gives_its_first_bytes_and_no_others() {
         let word = 0x8877_6655_4433_2211;

@@ -88,4 +88,36 @@ mod tests {
         assert_eq!(new, SAID_OF_PEER_MAX);
         assert!(said.is_new(of(2), "refuses") && said.is_new(None, "no keys"));
     }
+
+    /// What a process says on its standard error that says one text twice of itself and twice of a peer, at a level.
+    fn said(environment: Option<&str>, level: &str) -> Vec<String> {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", "notices::tests::it_is_said_as_the_level_wants", "--nocapture", "--test-threads=1"]);
+        again.env_remove(VARIABLE).env("MUSUBI_TEST_LEVEL", level).envs(environment.map(|value| (VARIABLE, value)));
+        let output = again.stdout(std::process::Stdio::null()).output().unwrap();
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stderr).unwrap();
+        text.lines().filter(|line| line.starts_with("musubi: ")).map(String::from).collect()
+    }
+
+    #[test]
+    fn it_is_said_as_the_level_wants() {
+        // In processes of their own: level and standard error are the process's.
+        if let Ok(level) = std::env::var("MUSUBI_TEST_LEVEL") {
+            set_level(level.parse().unwrap());
+            for _ in 0..2 {
+                say(|| "of itself".into());
+                say_of(NodeId::new(0, 1).unwrap(), || "of a peer".into());
+            }
+            return;
+        }
+        let once = ["musubi: of itself", "musubi: of a peer"];
+        assert_eq!(said(None, "0"), [""; 0]);
+        assert_eq!(said(None, "1"), once);
+        assert_eq!(said(None, "2"), [once, once].concat());
+        assert_eq!(said(None, "3"), [once, once].concat());
+        assert_eq!(said(Some("0"), "2"), [""; 0]);
+        assert_eq!(said(Some(" 2 "), "0"), [once, once].concat());
+        assert_eq!(said(Some("much"), "1"), once);
+    }
 }

@@ -197,4 +197,38 @@ mod tests {
         assert_eq!(topology.way(both, network), Some(Way::Tcp(None)));
         assert_eq!(topology.way(memory, network), None);
     }
+
+    #[test]
+    fn two_nodes_reach_each_other_as_their_places_say() {
+        let id = |node| NodeId::new(0, node).unwrap();
+        let place = |shared: Option<&str>, tcp: Option<&str>| Place {
+            shared_memory: shared.map(String::from),
+            tcp: tcp.map(String::from),
+            ..Place::default()
+        };
+        let mut topology = Topology::single_machine();
+        assert_eq!(topology.way(id(1), id(2)), Some(Way::SharedMemory));
+        assert!(topology.has(id(99)) && topology.named().is_empty() && topology.rules_of(id(1)).is_empty());
+        let places =
+            [(None, None), (Some("a"), Some("h:1")), (Some("a"), None), (Some("b"), Some("h:3")), (None, None)];
+        for (node, (shared, tcp)) in (0..).zip(places) {
+            topology.nodes.insert(id(node), place(shared, tcp));
+        }
+        assert_eq!(topology.named(), [0, 1, 2, 3, 4].map(id));
+        assert_eq!(topology.way(id(1), id(2)), Some(Way::SharedMemory));
+        assert_eq!(topology.way(id(1), id(3)), Some(Way::Tcp(Some("h:3"))));
+        assert_eq!(topology.way(id(3), id(2)), Some(Way::Tcp(None)), "only the other can begin");
+        assert_eq!(topology.way(id(2), id(3)), Some(Way::Tcp(Some("h:3"))));
+        assert_eq!(topology.way(id(0), id(4)), None, "nobody could begin, and none is on a machine");
+        assert_eq!(topology.way(id(0), id(2)), None);
+        assert_eq!(topology.way(id(0), id(0)), Some(Way::SharedMemory), "itself");
+        assert_eq!((topology.way(id(1), id(5)), topology.has(id(5))), (None, false));
+        let rule = ClassRule {
+            class: Priority::new(2).unwrap(),
+            regulation: Regulation { messages_per_s: 1, messages_burst: 1, bytes_per_s: 0, bytes_burst: 0 },
+            filter: FilterRule { every: 1, level: 0, interval_ns_min: 0, latest_ns: 0 },
+        };
+        topology.nodes.get_mut(&id(1)).unwrap().rules.push(rule.clone());
+        assert_eq!((topology.rules_of(id(1)), topology.rules_of(id(2))), (&[rule][..], &[][..]));
+    }
 }

@@ -64,3 +64,88 @@ impl<R: Copy + PartialEq> Wakers<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+    use alloc::task::Wake;
+    use core::cell::Cell;
+
+    use super::*;
+    use crate::NodeId;
+    use crate::frame::{Header, Kinds};
+    use crate::links::{Links, NoBlock, Payload, Report};
+
+    /// Requests up to this number are over; so often it may be asked, so that who asks for ever fails.
+    #[derive(Debug)]
+    struct Over(u32, Cell<u32>);
+
+    impl Protocol for Over {
+        type Block = NoBlock;
+        type Request = u32;
+        const KINDS: &'static Kinds = Kinds::NONE;
+        fn new(_: NodeId, _: u32) -> Self {
+            Over(0, Cell::new(100))
+        }
+        fn limit_payload(&mut self, _: u32) {}
+        fn changes(&self) -> u64 {
+            0
+        }
+        fn is_timed(_: &Header) -> bool {
+            false
+        }
+        fn word(&mut self, _: u64, _: NodeId, _: &Header, _: u64, _: &mut impl Links<Block = NoBlock>) {}
+        fn frame(&mut self, _: u64, _: NodeId, _: &Header, _: Payload<NoBlock>, _: &mut impl Links<Block = NoBlock>) {}
+        fn report(&mut self, _: u64, _: Report<NoBlock>, _: &mut impl Links<Block = NoBlock>) {}
+        fn tick(&mut self, _: u64, _: &mut impl Links<Block = NoBlock>) -> u64 {
+            u64::MAX
+        }
+        fn end(&mut self) {}
+        fn is_over(&self, request: u32) -> bool {
+            self.1.set(self.1.get() - 1);
+            request <= self.0
+        }
+    }
+
+    struct Nobody;
+
+    impl Wake for Nobody {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    fn over(to: u32) -> Over {
+        Over(to, Cell::new(100))
+    }
+
+    #[test]
+    fn who_awaits_is_due_when_the_request_is_over_and_once() {
+        let all: Vec<Waker> = (0..5).map(|_| Waker::from(Arc::new(Nobody))).collect();
+        let mut wakers = Wakers::new();
+        assert!(wakers.is_empty());
+        assert!(wakers.register(&over(3), 3, &all[0]) && wakers.is_empty(), "it is over");
+        for request in [4, 1, 3, 2] {
+            assert!(!wakers.register(&over(0), request, &all[request as usize]));
+        }
+        assert!(!wakers.is_empty());
+        // The last one counts.
+        assert!(!wakers.register(&over(0), 4, &all[0]));
+        assert!(wakers.due(&over(0)).is_empty());
+        let which = |due: Vec<Waker>| {
+            let place = |one: &Waker| all.iter().position(|known| known.will_wake(one)).unwrap();
+            let mut places: Vec<usize> = due.iter().map(place).collect();
+            places.sort_unstable();
+            places
+        };
+        assert_eq!(which(wakers.due(&over(2))), [1, 2]);
+        assert_eq!(which(wakers.due(&over(2))), []);
+        wakers.register_for_change(&all[1]);
+        wakers.register_for_change(&all[1]);
+        wakers.register_for_change(&all[2]);
+        assert_eq!(which(wakers.due(&over(0))), [1, 2]);
+        wakers.register_for_change(&all[1]);
+        assert_eq!(which(wakers.all()), [0, 1, 3]);
+        assert!(wakers.is_empty());
+        wakers.register_for_change(&all[1]);
+        assert!(!wakers.is_empty());
+    }
+}

@@ -1,5 +1,6 @@
 //! A memory, hosts with a clock that stands unless somebody rests, and a protocol that keeps what it hears.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -46,6 +47,8 @@ pub struct Keeper<const MORE: bool> {
     /// When something is due.
     pub due_ns: u64,
     pub over: Vec<u32>,
+    /// So often it was asked for a request.
+    asked: Cell<u32>,
     pub has_ended: bool,
 }
 
@@ -71,6 +74,7 @@ impl<const MORE: bool> Protocol for Keeper<MORE> {
             restless: 0,
             due_ns,
             over,
+            asked: Cell::new(0),
             has_ended: false,
         }
     }
@@ -117,6 +121,8 @@ impl<const MORE: bool> Protocol for Keeper<MORE> {
         self.has_ended = true;
     }
     fn is_over(&self, request: u32) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        assert!(self.asked.get() < PATIENCE, "it asks for ever");
         self.over.contains(&request)
     }
 }
