@@ -37,7 +37,7 @@ pub(super) fn start<P: Protocol<Block = Block>>(shared: &Arc<Shared<P>>) -> Resu
 
 /// What was seen at the last tick.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     calls: u64,
     sleeps: u64,
 }
@@ -64,7 +64,7 @@ fn rest_until(bell: &AtomicU32, expected: u32, rest: Deadline) {
 }
 
 /// Looks who has the links, and serves them if nobody sleeps on them; says how long to rest.
-fn look<P: Protocol<Block = Block>>(
+pub(super) fn look<P: Protocol<Block = Block>>(
     shared: &Shared<P>,
     mut state: MutexGuard<'_, State<P>>,
     seen: &mut Seen,

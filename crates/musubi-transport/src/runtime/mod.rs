@@ -361,3 +361,6 @@ impl<P: Protocol<Block = Block>> Running for Node<P> {
         Node::finish(self)
     }
 }
+
+#[cfg(test)]
+mod tests;
