@@ -12,8 +12,12 @@ mod mcapi;
 mod nas;
 mod only;
 mod pair;
+mod required;
 mod rounds;
+mod run;
+mod sizes;
 mod smp;
+mod sockets;
 
 use std::path::PathBuf;
 use std::time::Duration;

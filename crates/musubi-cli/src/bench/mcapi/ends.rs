@@ -18,8 +18,8 @@ use musubi_transport::topology::{Network, Place};
 
 use super::line;
 use super::settings::{Group, Settings};
-use super::sockets::How;
 use crate::bench::pair::{Pair, Side};
+use crate::bench::sockets::How;
 
 /// Longest wait for the other side; far beyond anything measured.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);

@@ -8,11 +8,11 @@ use super::line;
 use super::names::{MESSAGES, OTHERWISE_BYTES, PACKETS, limit_of};
 use super::rates::{End, Handing, Packets};
 use super::settings::{Group, Settings};
-use super::sizes::Sizes;
-use super::sockets::{self, Connection, How};
 use crate::bench::limits;
 use crate::bench::pair::Pair;
 use crate::bench::rounds::{Item, Items};
+use crate::bench::sizes::Sizes;
+use crate::bench::sockets::{self, Connection, How};
 
 /// The items of a group: limits and results.
 ///

@@ -11,9 +11,9 @@ use musubi_linux::clock::now_ns;
 use musubi_mcapi::{Deadline, Error, ScalarReceiver, ScalarSender};
 
 use super::ends::{Ours, PATIENCE, patience};
-use super::sizes::Sizes;
 use crate::bench::pair::{Pair, Side};
 use crate::bench::rounds::Item;
+use crate::bench::sizes::Sizes;
 
 /// The priority of messages where it does not matter.
 const PRIORITY: u32 = 1;

@@ -14,13 +14,10 @@ mod items;
 mod latency;
 mod line;
 mod names;
+mod outcome;
 mod page;
 mod rates;
-mod required;
-mod run;
 mod settings;
-mod sizes;
-mod sockets;
 mod urgent;
 
 use std::path::{Path, PathBuf};
@@ -30,9 +27,9 @@ use anyhow::{Context, ensure};
 
 use super::pair::Pair;
 use super::rounds::{self, Pace, SAMPLES, SAMPLES_QUICK};
+use super::run::{Figures, Run};
 use line::Line;
-use required::Outcome;
-use run::{Figures, Run};
+use outcome::Outcome;
 pub(super) use settings::{Group, Settings};
 
 /// Seconds of urgent messages in each condition.
@@ -125,8 +122,8 @@ fn measure(arguments: &Arguments) -> anyhow::Result<Outcome> {
         };
         let names: Vec<String> = figures.iter().flat_map(Figures::all).map(|figure| figure.name.clone()).collect();
         match figures {
-            Ok(figures) => run.add(settings, figures),
-            Err(reason) => run.skip(settings, reason),
+            Ok(figures) => run.add(settings.one_core, figures),
+            Err(reason) => run.skip(settings.title(), reason),
         }
         run.whole = index + 1 == groups.len();
         outcome = Outcome::of(run.clone());

@@ -6,9 +6,10 @@
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, context};
 
-use super::required::{Outcome, PAPER, Requirement};
-use super::run::Figures;
+use super::outcome::{Outcome, PAPER};
 use crate::bench::figures::Figure;
+use crate::bench::required::Requirement;
+use crate::bench::run::Figures;
 use crate::plot::{Axis, Plot, Scale, Unit, number_text, time_text};
 
 const NS_PER_US: f64 = 1e3;

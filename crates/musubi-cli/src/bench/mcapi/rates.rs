@@ -13,9 +13,9 @@ use musubi_linux::clock::now_ns;
 use musubi_mcapi::{Deadline, Packet, PacketReceiver, PacketSender, SharedBytes};
 
 use super::ends::{Ours, patience};
-use super::sizes::Sizes;
 use crate::bench::pair::{Pair, Side};
 use crate::bench::rounds::Item;
+use crate::bench::sizes::Sizes;
 
 /// The priority of what confirms a batch.
 const PRIORITY: u32 = 0;

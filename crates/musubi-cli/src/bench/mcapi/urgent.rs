@@ -19,11 +19,11 @@ use musubi_mcapi::{Deadline, DeadlineExt, Error, PacketReceiver, PacketSender, a
 use super::ends::{Ends, Ours, patience};
 use super::names::URGENT_NAMES;
 use super::rates::End;
-use super::run::Figures;
 use super::settings::Settings;
-use super::sockets::How;
 use crate::bench::figures::Figure;
 use crate::bench::pair::Pair;
+use crate::bench::run::Figures;
+use crate::bench::sockets::How;
 
 /// Bytes of an urgent message, its time between two, and its priority.
 const URGENT_BYTES: usize = 64;

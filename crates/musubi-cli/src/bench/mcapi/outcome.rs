@@ -1,16 +1,14 @@
-//! What is required of the figures, and how the whole outcome is said: tables and JSON.
-//!
-//! How it works: medians are compared, except where a percentile is named. A requirement whose figures were not measured
-//! is said to be so, and counts as neither met nor missed.
+//! What is required of the figures of MCAPI, and how the whole outcome is said: tables and JSON.
 
 use musubi_config::table::wrapped;
 use serde::Serialize;
 
 use super::line::LINE_BYTES_PER_S;
 use super::names::limit_of;
-use super::run::{Figures, Run, Skipped};
 use super::settings::Settings;
 use crate::bench::figures::{self, Figure};
+use crate::bench::required::{AT_LEAST, AT_MOST, Ratio, Requirement, Rule};
+use crate::bench::run::{Figures, Run, Skipped};
 use crate::{output, screen};
 
 /// Bytes a second and what a figure has: megabytes.
@@ -39,14 +37,6 @@ pub(super) struct OneCore {
     pub ratios: Vec<Ratio>,
 }
 
-/// A figure's median over that of its limit.
-#[derive(Debug, Serialize)]
-pub(super) struct Ratio {
-    pub name: String,
-    pub limit: String,
-    pub ratio: f64,
-}
-
 /// The paper's values (seed 003): two nodes with gigabit Ethernet between them.
 #[derive(Debug, Serialize)]
 pub(super) struct Paper {
@@ -66,25 +56,10 @@ pub(super) const PAPER: Paper = Paper {
     packet_32768_mb_per_s: 112.0,
 };
 
-/// One requirement.
-#[derive(Debug, Serialize)]
-pub(super) struct Requirement {
-    pub name: &'static str,
-    pub against: &'static str,
-    /// "at most" or "at least".
-    pub relation: &'static str,
-    pub required: f64,
-    /// The ratio; `null` if it was not measured.
-    pub measured: Option<f64>,
-    pub met: Option<bool>,
-}
-
-const AT_MOST: &str = "at most";
-const AT_LEAST: &str = "at least";
 const LINE: &str = "line of 125 MB/s";
 
 /// Figure, what it is compared with, how, and by which factor.
-const REQUIRED: [(&str, &str, &str, f64); 9] = [
+const REQUIRED: [Rule; 9] = [
     ("msg_oneway_tcp_block_1", "tcp_oneway_block_1", AT_MOST, 1.10),
     ("msg_oneway_tcp_poll_1", "tcp_oneway_poll_1", AT_MOST, 1.25),
     ("pkt_rate_tcp_32768", "tcp_stream_32768", AT_LEAST, 0.95),
@@ -100,9 +75,9 @@ impl Outcome {
     /// Compares.
     pub fn of(run: Run) -> Outcome {
         Outcome {
-            ratios: ratios(&run.two_cores),
-            required: REQUIRED.iter().map(|rule| requirement(rule, &run.two_cores)).collect(),
-            one_core: OneCore { ratios: ratios(&run.one_core), figures: run.one_core },
+            ratios: Ratio::of(&run.two_cores, limit_of),
+            required: REQUIRED.iter().map(|rule| Requirement::of(rule, &run.two_cores, line)).collect(),
+            one_core: OneCore { ratios: Ratio::of(&run.one_core, limit_of), figures: run.one_core },
             two_cores: run.two_cores,
             skipped: run.skipped,
             whole: run.whole,
@@ -144,7 +119,7 @@ impl Outcome {
     /// A figure against its limit, and what is required of it; requirements are for two cores.
     fn verdict(&self, figure: &Figure, one_core: bool) -> String {
         let ratios = if one_core { &self.one_core.ratios } else { &self.ratios };
-        let of_figure = |rule: &&Requirement| !one_core && rule.name.split(' ').next() == Some(&figure.name);
+        let of_figure = |rule: &&Requirement| !one_core && rule.is_of(&figure.name);
         let required = self.required.iter().find(of_figure).filter(|rule| rule.met.is_some());
         let ratio = ratios.iter().find(|ratio| ratio.name == figure.name);
         match (ratio, required) {
@@ -155,62 +130,9 @@ impl Outcome {
     }
 }
 
-impl Ratio {
-    /// For the table.
-    fn text(&self) -> String {
-        format!("{:.2} x {}", self.ratio, self.limit)
-    }
-}
-
-impl Requirement {
-    /// For the table.
-    fn verdict(&self) -> String {
-        let verdict = if self.met == Some(false) { "MISSED" } else { "met" };
-        let Requirement { against, relation, required, measured, .. } = self;
-        format!("{:.2} x {against}, {relation} {required:.2}: {verdict}", measured.unwrap_or_default())
-    }
-
-    /// One line for people.
-    pub fn text(&self) -> String {
-        let verdict = match self.met {
-            Some(true) => "met   ",
-            Some(false) => "MISSED",
-            None => "not measured",
-        };
-        let measured = self.measured.map_or("-".to_owned(), |measured| format!("{measured:.2}"));
-        let Requirement { name, against, relation, required, .. } = self;
-        format!("{verdict}  {name}: {measured} x {against}, required {relation} {required:.2} x")
-    }
-}
-
-fn requirement(
-    &(name, against, relation, required): &(&'static str, &'static str, &'static str, f64),
-    figures: &Figures,
-) -> Requirement {
-    let measured = value(figures, name).zip(value(figures, against)).map(|(result, limit)| result / limit);
-    let met = measured.map(|ratio| if relation == AT_MOST { ratio <= required } else { ratio >= required });
-    Requirement { name, against, relation, required, measured, met }
-}
-
-/// The median of a figure, or the percentile that stands behind its name.
-fn value(figures: &Figures, name: &str) -> Option<f64> {
-    if name == LINE {
-        return Some(LINE_MB_PER_S);
-    }
-    let measured = |name: &str| figures.named(name).filter(|figure| figure.is_measured());
-    match name.strip_suffix(" p99") {
-        Some(name) => measured(name).map(|figure| figure.p99),
-        None => measured(name).map(|figure| figure.p50),
-    }
-}
-
-fn ratios(figures: &Figures) -> Vec<Ratio> {
-    let ratio = |result: &Figure| {
-        let limit = limit_of(&result.name)?;
-        let limit = figures.limits.iter().find(|figure| figure.name == limit && figure.is_measured())?;
-        Some(Ratio { name: result.name.clone(), limit: limit.name.clone(), ratio: result.p50 / limit.p50 })
-    };
-    figures.results.iter().filter_map(ratio).collect()
+/// The line has a rate that is known.
+fn line(name: &str) -> Option<f64> {
+    (name == LINE).then_some(LINE_MB_PER_S)
 }
 
 #[cfg(test)]

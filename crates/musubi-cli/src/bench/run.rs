@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::settings::Settings;
-use crate::bench::figures::Figure;
+use super::figures::Figure;
 
 /// Figures of one group.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -14,7 +13,7 @@ pub(crate) struct Figures {
 
 /// Something that was not measured.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Skipped {
+pub(crate) struct Skipped {
     pub name: String,
     pub reason: String,
 }
@@ -42,13 +41,13 @@ impl Figures {
 }
 
 impl Run {
-    pub fn add(&mut self, settings: &Settings, more: Figures) {
-        let figures = if settings.one_core { &mut self.one_core } else { &mut self.two_cores };
+    pub fn add(&mut self, one_core: bool, more: Figures) {
+        let figures = if one_core { &mut self.one_core } else { &mut self.two_cores };
         figures.limits.extend(more.limits);
         figures.results.extend(more.results);
     }
 
-    pub fn skip(&mut self, settings: &Settings, reason: String) {
-        self.skipped.push(Skipped { name: settings.title(), reason });
+    pub fn skip(&mut self, name: String, reason: String) {
+        self.skipped.push(Skipped { name, reason });
     }
 }

@@ -17,9 +17,9 @@ use rustix::net::{
     sockopt,
 };
 
+use super::pair::{Pair, Side};
+use super::rounds::Item;
 use super::sizes::Sizes;
-use crate::bench::pair::{Pair, Side};
-use crate::bench::rounds::Item;
 
 /// Byte offset of the word of the bare pages that tells the port.
 const PORT: usize = 3072;
