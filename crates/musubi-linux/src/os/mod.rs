@@ -8,6 +8,7 @@ pub mod descriptor;
 pub mod epoll;
 pub mod forks;
 pub mod futex;
+pub mod inheriting;
 pub mod needs;
 pub mod realtime;
 pub mod round_trip;

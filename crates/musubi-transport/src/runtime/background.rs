@@ -7,11 +7,12 @@
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use musubi_linux::Deadline;
 use musubi_linux::clock::now_ns;
 use musubi_linux::futex::{self, Watch};
+use musubi_linux::inheriting::InheritingGuard;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Block;
@@ -66,7 +67,7 @@ fn rest_until(bell: &AtomicU32, expected: u32, rest: Deadline) {
 /// Looks who has the links, and serves them if nobody sleeps on them; says how long to rest.
 pub(super) fn look<P: Protocol<Block = Block>>(
     shared: &Shared<P>,
-    mut state: MutexGuard<'_, State<P>>,
+    mut state: InheritingGuard<'_, State<P>>,
     seen: &mut Seen,
 ) -> Deadline {
     let calls = std::mem::replace(&mut seen.calls, state.calls);
@@ -90,7 +91,7 @@ pub(super) fn look<P: Protocol<Block = Block>>(
 }
 
 /// Has the links until a caller comes.
-fn drive<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, mut state: MutexGuard<'n, State<P>>) {
+fn drive<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, mut state: InheritingGuard<'n, State<P>>) {
     state.driver = Driver::Background;
     while state.driver == Driver::Background && !state.has_finished() {
         shared.serve(&mut state);

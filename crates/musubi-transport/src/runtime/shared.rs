@@ -5,13 +5,14 @@
 //! thread never waits for the lock: it sets [`TICK`] there, and whoever drives the links does its round.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
 use std::thread::{JoinHandle, ThreadId};
 
 use musubi_linux::descriptor::Descriptor;
 use musubi_linux::forks::Run;
 use musubi_linux::futex;
+use musubi_linux::inheriting::{InheritingGuard, InheritingMutex, Told};
 use rustix::event::epoll;
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
@@ -33,9 +34,9 @@ const WAY_LOOKS: u32 = 2_000;
 
 #[derive(Debug)]
 pub(super) struct Shared<P: Protocol<Block = Block>> {
-    state: Mutex<State<P>>,
+    state: InheritingMutex<State<P>>,
     pub wanted: AtomicU32,
-    pub follow: Condvar,
+    pub follow: Told,
     /// Rouses the background thread from a tick.
     pub bell: AtomicU32,
     /// Rouses a caller from the kernel; registered under token 0.
@@ -87,9 +88,9 @@ impl<P: Protocol<Block = Block>> Shared<P> {
             finished: false,
         };
         Ok(Shared {
-            state: Mutex::new(state),
+            state: InheritingMutex::new(state),
             wanted: AtomicU32::new(0),
-            follow: Condvar::new(),
+            follow: Told::new(),
             bell: AtomicU32::new(0),
             wake,
             alarm,
@@ -110,7 +111,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
 
     /// The lock, if the node runs.
     #[inline(always)]
-    pub fn lock(&self) -> Result<MutexGuard<'_, State<P>>, LinkError> {
+    pub fn lock(&self) -> Result<InheritingGuard<'_, State<P>>, LinkError> {
         if !self.run.is_this() {
             return Err(LinkError::Ended);
         }
@@ -120,7 +121,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
 
     /// The lock, for a call that could wait: the background thread leaves the links to it.
     #[inline(always)]
-    pub fn enter(&self) -> Result<MutexGuard<'_, State<P>>, LinkError> {
+    pub fn enter(&self) -> Result<InheritingGuard<'_, State<P>>, LinkError> {
         let mut state = self.lock()?;
         state.calls = state.calls.wrapping_add(1);
         state.taken = Taken::NOTHING;
@@ -132,24 +133,20 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     }
 
     #[inline(always)]
-    pub fn lock_anyway(&self) -> MutexGuard<'_, State<P>> {
+    pub fn lock_anyway(&self) -> InheritingGuard<'_, State<P>> {
         self.try_lock().unwrap_or_else(|| self.lock_contended())
     }
 
     /// The lock, if nobody has it.
     #[inline(always)]
-    pub fn try_lock(&self) -> Option<MutexGuard<'_, State<P>>> {
-        match self.state.try_lock() {
-            Ok(state) => Some(state),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    pub fn try_lock(&self) -> Option<InheritingGuard<'_, State<P>>> {
+        self.state.try_lock()
     }
 
     #[cold]
-    fn lock_contended(&self) -> MutexGuard<'_, State<P>> {
+    fn lock_contended(&self) -> InheritingGuard<'_, State<P>> {
         self.wanted.fetch_add(1, Ordering::Relaxed);
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         self.wanted.fetch_sub(1, Ordering::Relaxed);
         state
     }
@@ -182,7 +179,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     /// wants the lock, or was sent something more urgent than what this call got, it goes first: on the same core, who
     /// carries a stream would otherwise take the lock again and again until its time slice is over.
     #[inline(always)]
-    pub fn unlock(&self, mut state: MutexGuard<'_, State<P>>) {
+    pub fn unlock(&self, mut state: InheritingGuard<'_, State<P>>) {
         let sent = state.links.flush();
         if state.is_watched() {
             return self.unlock_watched(state, sent);
@@ -196,7 +193,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
 
     /// [`Shared::unlock`] where somebody may have to be told.
     #[inline(never)]
-    fn unlock_watched(&self, mut state: MutexGuard<'_, State<P>>, sent: bool) {
+    fn unlock_watched(&self, mut state: InheritingGuard<'_, State<P>>, sent: bool) {
         let wakers = self.settle_flushed(&mut state, sent);
         let others_first = state.followers != 0 && state.taken.has_more_urgent();
         drop(state);
@@ -207,7 +204,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     }
 
     /// As [`Shared::unlock`], for a future's task: somebody must have the links while it is suspended.
-    pub fn unlock_aside(&self, mut state: MutexGuard<'_, State<P>>) {
+    pub fn unlock_aside(&self, mut state: InheritingGuard<'_, State<P>>) {
         let wakers = self.settle(&mut state);
         if state.driver == Driver::Nobody && !state.wakers.is_empty() {
             self.ring_background();
@@ -217,7 +214,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     }
 
     /// Gives the lock up for a moment.
-    pub fn make_way<'n>(&'n self, mut state: MutexGuard<'n, State<P>>) -> MutexGuard<'n, State<P>> {
+    pub fn make_way<'n>(&'n self, mut state: InheritingGuard<'n, State<P>>) -> InheritingGuard<'n, State<P>> {
         let wakers = self.settle(&mut state);
         drop(state);
         wake_all(wakers);
@@ -270,7 +267,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
             notifier.woken(state.links.last_ns());
         }
         if state.followers != 0 {
-            self.follow.notify_all();
+            self.follow.tell_all();
         }
         if state.driver == Driver::Caller && state.asleep {
             ring(&self.wake);
@@ -295,7 +292,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         let wakers = state.wakers.all();
         self.event_loop.wake(&mut state);
         drop(state);
-        self.follow.notify_all();
+        self.follow.tell_all();
         ring(&self.wake);
         ring(&self.kick);
         self.ring_background();

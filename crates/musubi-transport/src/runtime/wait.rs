@@ -2,10 +2,9 @@
 //! filtered there are followers only: a leader sleeps on the links, and each frame would wake it.
 
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
 
 use musubi_linux::clock::now_ns;
+use musubi_linux::inheriting::InheritingGuard;
 use musubi_linux::{Deadline, DeadlineExt};
 
 use super::Block;
@@ -19,7 +18,7 @@ const LOOKS: u32 = 128;
 /// Time between two looks at descriptors while spinning, nanoseconds: new connections, and those that were idle.
 const EVENTS_NS: u64 = 20_000;
 
-type Held<'n, P> = MutexGuard<'n, State<P>>;
+type Held<'n, P> = InheritingGuard<'n, State<P>>;
 
 /// What a step of waiting came to: what was waited for, or an error; or, with the lock, that one must go on.
 enum Step<'n, P: Protocol<Block = Block>> {
@@ -57,7 +56,7 @@ pub(super) fn in_vain<'n, P: Protocol<Block = Block>>(
 fn stop_waiting<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, state: Held<'n, P>) {
     // A successor: also where we were about to become the leader and need not any more.
     if state.driver == Driver::Nobody && state.followers != 0 {
-        if state.is_filtered() { shared.ring_background() } else { shared.follow.notify_one() }
+        if state.is_filtered() { shared.ring_background() } else { shared.follow.tell_one() }
     }
     shared.unlock(state);
 }
@@ -116,14 +115,7 @@ fn follow<'n, P: Protocol<Block = Block>>(
 ) -> Step<'n, P> {
     wake_all(shared.settle(&mut state));
     state.followers += 1;
-    state = match deadline.left_ns() {
-        None => shared.follow.wait(state).unwrap_or_else(PoisonError::into_inner),
-        Some(ns) => {
-            let (state, _) =
-                shared.follow.wait_timeout(state, Duration::from_nanos(ns)).unwrap_or_else(PoisonError::into_inner);
-            state
-        }
-    };
+    state = shared.follow.wait(state, deadline);
     state.followers -= 1;
     judge(state, deadline, ready)
 }
