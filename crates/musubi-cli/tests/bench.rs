@@ -1,4 +1,4 @@
-//! `musubi bench mcapi`: one figure of it, as JSON and as a page; the figures themselves depend on the machine.
+//! `musubi bench mcapi` and `bench via`: some figures of them, as JSON and as a page; the figures themselves depend on the machine.
 
 #[allow(dead_code)]
 mod command;
@@ -52,4 +52,47 @@ fn a_part_on_one_core_says_how_it_goes_on_and_ends_soon() {
 fn a_part_that_is_empty_is_refused() {
     let output = expect(&mut musubi(&["bench", "mcapi", "--only", "no_such_figure"]), 1);
     assert!(String::from_utf8_lossy(&output.stderr).contains("no figure is named like 'no_such_figure'"));
+}
+
+#[test]
+fn vis_are_measured_beside_the_same_limits() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("out.json");
+    let mut command = musubi(&[
+        "bench",
+        "via",
+        "--quick",
+        "--only",
+        "vi_oneway_tcp_block_?,vi_write_shm_4096,vi_oneway_shm_block_64",
+    ]);
+    let output = command.arg("--json").arg(&json).output().unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("cannot be measured on one") {
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let outcome: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let names = |part: &str| -> Vec<String> {
+        let figures = outcome[part].as_array().unwrap().iter();
+        figures.map(|figure| figure["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("limits"), ["futex_oneway", "copy_alone_1m", "tcp_oneway_block_4"]);
+    assert_eq!(names("results"), ["vi_oneway_shm_block_64", "vi_write_shm_4096", "vi_oneway_tcp_block_4"]);
+    for figure in outcome["results"].as_array().unwrap() {
+        assert!(figure["p50"].as_f64().unwrap() > 0.0, "{figure}");
+    }
+    assert_eq!(outcome["whole"], true);
+}
+
+#[test]
+fn an_urgent_exchange_is_measured_beside_a_flood() {
+    let output = musubi(&["bench", "via", "--quick", "--only", "vi_exchange_flood_64x4_off"]).output().unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("cannot be measured on one") {
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    for name in ["vi_exchange_flood_64x4_off", "vi_wakes_flood_64x4_off", "vi_rate_flood_64x4_off"] {
+        assert!(said.contains(name), "{said}");
+    }
+    assert!(!said.contains("_on") && !said.contains("alone"), "{said}");
 }

@@ -18,6 +18,7 @@ mod run;
 mod sizes;
 mod smp;
 mod sockets;
+mod via;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,6 +43,8 @@ enum What {
     Mdcom(Mdcom),
     /// MCAPI between two processes, over shared memory and TCP, beside bare cache line, futex, copy and sockets.
     Mcapi(mcapi::Arguments),
+    /// VIs between two processes, over shared memory and TCP, beside bare cache line, futex, copies and sockets.
+    Via(via::Choice),
     /// The multiprocessor layer on threads: traps, switches, semaphores, calls, locks; built for one core and for several.
     Smp(Smp),
     /// NAS EP, IS, CG and MG, class S, in one process and in two over channels.
@@ -120,6 +123,8 @@ struct Part {
     only: String,
     #[arg(long, value_enum)]
     group: Option<mcapi::Group>,
+    #[arg(long, value_enum)]
+    via: Option<via::Group>,
     #[arg(long)]
     one_core: bool,
     #[arg(long, default_value_t = 0)]
@@ -131,9 +136,15 @@ struct Part {
 impl Part {
     /// As a part of `bench mcapi`, if it is one.
     fn mcapi(&self) -> Option<mcapi::Settings> {
-        let Part { samples, ref only, group, one_core, seconds, budget_ms } = *self;
+        let Part { samples, ref only, group, one_core, seconds, budget_ms, .. } = *self;
         let budget = Duration::from_millis(budget_ms);
         Some(mcapi::Settings { group: group?, one_core, samples, only: only.clone(), seconds, budget })
+    }
+
+    /// As a part of `bench via`, if it is one.
+    fn via(&self) -> Option<via::Settings> {
+        let Part { samples, ref only, via, budget_ms, .. } = *self;
+        Some(via::Settings { group: via?, samples, only: only.clone(), budget: Duration::from_millis(budget_ms) })
     }
 }
 
@@ -148,6 +159,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         What::Nas(nas) => nas::run(nas.json.as_deref()),
         What::Calls { batches } => api::run_alone(*batches),
         What::Mcapi(arguments) => mcapi::run(arguments),
+        What::Via(arguments) => via::run(arguments),
         What::Peer(peer) => take_part(peer),
         What::First { beside, mcapi } => mcapi::first(beside, &mcapi.mcapi().context("--group is missing")?),
     }
@@ -156,6 +168,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// The second process.
 fn take_part(peer: &Peer) -> anyhow::Result<()> {
     let pair = Pair::join(&peer.pages, &peer.instance, peer.core)?;
+    if let Some(settings) = peer.part.via() {
+        return via::go_through(&pair, &settings).map(drop);
+    }
     match peer.part.mcapi() {
         Some(settings) => mcapi::go_through(&pair, &settings).map(drop),
         None if peer.nas => nas::go_through(&pair).map(drop),
@@ -163,18 +178,8 @@ fn take_part(peer: &Peer) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses where two processes would share a processor.
-fn needs_two_cores() -> anyhow::Result<()> {
-    let cores = musubi_linux::realtime::cores().len();
-    anyhow::ensure!(
-        cores >= 2,
-        "a hand-over between two processors cannot be measured on one: this process may use {cores} (taskset, cgroup?)"
-    );
-    Ok(())
-}
-
 fn measure(arguments: &Mdcom) -> anyhow::Result<()> {
-    needs_two_cores()?;
+    pair::needs_two_cores()?;
     let samples = if arguments.quick { SAMPLES_QUICK } else { SAMPLES };
     let pair = Pair::start(&["--samples", &samples.to_string(), "--only", &arguments.only])?;
     let report = go_through(&pair, samples, &arguments.only)?;

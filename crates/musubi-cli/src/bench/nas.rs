@@ -130,7 +130,7 @@ pub(super) fn go_through(pair: &Pair) -> anyhow::Result<[(f64, f64); Kernel::ALL
 
 /// Measures, prints, and writes the JSON file if one is named.
 pub(super) fn run(json: Option<&Path>) -> anyhow::Result<()> {
-    super::needs_two_cores()?;
+    super::pair::needs_two_cores()?;
     let pair = Pair::start(&["--nas"])?;
     let best = go_through(&pair)?;
     pair.end()?;

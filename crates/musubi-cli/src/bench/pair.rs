@@ -163,6 +163,16 @@ impl Pair {
     }
 }
 
+/// Refuses where two processes would share a processor.
+pub(super) fn needs_two_cores() -> anyhow::Result<()> {
+    let cores = realtime::cores().len();
+    anyhow::ensure!(
+        cores >= 2,
+        "a hand-over between two processors cannot be measured on one: this process may use {cores} (taskset, cgroup?)"
+    );
+    Ok(())
+}
+
 /// Ends us when the other process fails, since we may be spinning for it.
 fn watch(mut peer: Child) -> anyhow::Result<()> {
     let status = peer.wait()?;

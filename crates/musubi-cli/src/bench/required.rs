@@ -35,8 +35,10 @@ pub(super) const AT_LEAST: &str = "at least";
 /// Figure, what it is compared with, how, and by which factor.
 pub(super) type Rule = (&'static str, &'static str, &'static str, f64);
 
+type PercentileOf = fn(&Figure) -> f64;
+
 /// Percentiles that a rule may name behind a figure's name.
-const PERCENTILES: [(&str, fn(&Figure) -> f64); 2] = [(" p99", |figure| figure.p99), (" p99.9", |figure| figure.p999)];
+const PERCENTILES: [(&str, PercentileOf); 2] = [(" p99", |figure| figure.p99), (" p99.9", |figure| figure.p999)];
 
 impl Ratio {
     /// Of each result whose limit, as `limit_of` says, was measured.
