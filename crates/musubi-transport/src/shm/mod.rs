@@ -30,3 +30,6 @@ pub use arrivals::Arrival;
 pub use block::Block;
 #[cfg(feature = "std")]
 pub use carrier::{Refusals, ShmCarrier};
+
+#[cfg(all(test, feature = "std"))]
+mod tests;

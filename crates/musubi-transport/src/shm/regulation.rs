@@ -92,3 +92,37 @@ impl Bounds {
         bounded.map_or(0, |bounded| Priority::all().map(|class| bounded.regulators.waited(class)).sum())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FilterRule, Regulation};
+
+    fn header(class: u8, length: u32) -> Header {
+        Header { class: Priority::new(class).unwrap(), length, ..Header::new(0) }
+    }
+
+    #[test]
+    fn what_was_admitted_and_not_sent_is_paid() {
+        assert!(Bounds::of(&[]).is_none());
+        let regulation = Regulation { messages_per_s: 1, messages_burst: 1, ..Regulation::NONE };
+        let rule = ClassRule { class: Priority::new(3).unwrap(), regulation, filter: FilterRule::EACH };
+        let mut bounds = Bounds::of(&[rule]).unwrap();
+        assert_eq!((bounds.due_ns(), bounds.waited(2)), (u64::MAX, 0));
+        bounds.sent(2, Priority::new(3).unwrap());
+        assert!((0..9).all(|_| bounds.admits(2, &header(1, 8))), "no rule");
+        for length in [8, 8, 7, 0] {
+            assert!(bounds.admits(2, &header(3, length)), "the lane was full: paid");
+        }
+        assert!(!bounds.admits(2, &header(3, 9)), "a longer one was not");
+        assert!(bounds.take_held() && !bounds.take_held());
+        assert!(bounds.admits(2, &header(3, 8)), "it still is");
+        assert!(bounds.admits(0, &header(3, 9)), "another link has its own budget");
+        let due_ns = bounds.due_ns();
+        assert_eq!(bounds.release(due_ns - 1).collect::<Vec<_>>(), []);
+        assert_eq!(bounds.release(due_ns).collect::<Vec<_>>(), [2]);
+        assert_eq!((bounds.due_ns(), bounds.waited(2), bounds.waited(0), bounds.waited(7)), (u64::MAX, 1, 0, 0));
+        bounds.sent(2, Priority::new(3).unwrap());
+        assert!(!bounds.admits(2, &header(3, 0)), "it has gone");
+    }
+}
