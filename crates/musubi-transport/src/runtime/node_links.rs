@@ -120,7 +120,7 @@ impl NodeLinks {
     }
 
     /// Takes a carrier in; gives its index.
-    fn add(&mut self, carrier: Network) -> u8 {
+    pub(super) fn add(&mut self, carrier: Network) -> u8 {
         self.others.push(carrier);
         self.others.len() as u8 - 1
     }

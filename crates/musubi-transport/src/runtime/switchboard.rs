@@ -245,3 +245,113 @@ impl Drop for Line {
         self.leave(0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc as Shared;
+
+    use super::*;
+    use crate::Priority;
+    use crate::frame::Kinds;
+    use crate::topology::Topology;
+
+    fn id(node: u32) -> NodeId {
+        NodeId::new(0, node).unwrap()
+    }
+
+    fn line(board: &Switchboard, node: u32) -> (Box<dyn Carrier<Block = NoBlock>>, Wiring) {
+        let wiring = Wiring::new(Shared::new(Topology::single_machine()), id(node), Kinds::NONE).unwrap();
+        (board.join(&wiring).unwrap(), wiring)
+    }
+
+    fn reports(line: &mut Box<dyn Carrier<Block = NoBlock>>) -> Vec<String> {
+        let said = std::iter::from_fn(|| line.next_report(0));
+        said.map(|report| match report {
+            Report::Up { peer, .. } => format!("up {peer}"),
+            Report::Down { peer, loss } => format!("down {peer} {loss:?}"),
+            Report::Frame { peer, header, payload } => format!("{} of {} from {peer}", header.tag, payload.len()),
+            Report::Room { peer } => format!("room {peer}"),
+            Report::Absent { peer } => format!("absent {peer}"),
+            Report::Acknowledged { .. } => unreachable!("what is sent is delivered"),
+        })
+        .collect()
+    }
+
+    fn send(line: &mut Box<dyn Carrier<Block = NoBlock>>, to: u32, tag: u32, bytes: usize) -> Sent {
+        let header = Header { class: Priority::MOST_URGENT, length: bytes as u32, tag, ..Header::new(0) };
+        line.send(0, id(to), &header, &vec![7; bytes])
+    }
+
+    fn is_rung(wiring: &Wiring) -> bool {
+        let mut events = [musubi_linux::epoll::NO_EVENT; 2];
+        let count = musubi_linux::epoll::wait(&wiring.epoll, &mut events, Some(0));
+        let data = events[0].data;
+        assert!(count == 0 || data.u64() == TOKEN_OTHERS << 56);
+        count > 0
+    }
+
+    #[test]
+    fn links_come_and_go_as_they_are_wanted_and_cut() {
+        let board = Switchboard::new();
+        let (mut one, wiring) = line(&board, 1);
+        assert_eq!(board.join(&wiring).err(), Some(LinkError::NodeRuns));
+        one.want(0, id(2), true);
+        assert_eq!(reports(&mut one), ["absent 0:2"]);
+        assert_eq!(send(&mut one, 2, 1, 1), Sent::NoLink);
+        one.want(0, id(2), false);
+        let (mut other, _second) = line(&board, 2);
+        assert_eq!((reports(&mut one).len(), reports(&mut other).len()), (0, 0), "nobody wants it");
+        one.want(0, id(2), true);
+        other.want(0, id(1), true);
+        assert_eq!((reports(&mut one), reports(&mut other)), (vec!["up 0:2".into()], vec!["up 0:1".into()]));
+        let (mut third, _third) = line(&board, 3);
+        third.want(0, id(1), true);
+        assert_eq!((reports(&mut one), reports(&mut third)), (vec!["up 0:3".into()], vec!["up 0:1".into()]));
+        assert_eq!(send(&mut third, 2, 1, 1), Sent::NoLink);
+
+        assert_eq!(
+            [send(&mut one, 2, 4, 95), send(&mut one, 2, 5, 96), send(&mut third, 1, 6, 0)],
+            [Sent::Delivered; 3]
+        );
+        assert_eq!(reports(&mut other), ["4 of 95 from 0:1", "5 of 96 from 0:1"]);
+        send(&mut other, 1, 7, 1);
+        board.cut(id(1), id(2));
+        board.cut(id(1), id(2));
+        assert_eq!(reports(&mut one), ["6 of 0 from 0:3", "down 0:2 Cut"], "what was under way there is lost");
+        assert_eq!(reports(&mut other), ["down 0:1 Cut"]);
+        assert_eq!(send(&mut one, 2, 1, 1), Sent::NoLink);
+        board.restore();
+        board.restore();
+        assert_eq!((reports(&mut one), reports(&mut other)), (vec!["up 0:2".into()], vec!["up 0:1".into()]));
+        send(&mut one, 2, 8, 1);
+        one.leave(0);
+        assert_eq!(reports(&mut other), ["8 of 1 from 0:1", "down 0:1 Gone"], "what was sent before comes");
+        assert_eq!(reports(&mut third), ["down 0:1 Gone"]);
+        let (mut again, _again) = line(&board, 1);
+        assert_eq!((reports(&mut again).len(), reports(&mut other)), (2, vec!["up 0:1".into()]), "it is wanted still");
+        drop(again);
+        assert_eq!(reports(&mut other), ["down 0:1 Gone"]);
+    }
+
+    #[test]
+    fn a_full_queue_says_when_it_has_room_and_a_sleeper_is_rung() {
+        let board = Switchboard::new();
+        let ((mut one, _wiring), (mut other, wiring)) = (line(&board, 1), line(&board, 2));
+        one.want(0, id(2), true);
+        assert!(is_rung(&wiring));
+        other.ready(0, TOKEN_OTHERS << 56);
+        assert!(!is_rung(&wiring) && other.prepare_sleep());
+        assert_eq!((reports(&mut one).len(), reports(&mut other).len()), (1, 1));
+        assert!(!other.prepare_sleep());
+        other.finish_sleep();
+        for tag in 0..QUEUE_MAX {
+            assert_eq!(send(&mut one, 2, tag as u32, 0), Sent::Delivered);
+        }
+        assert_eq!([send(&mut one, 2, 0, 0), send(&mut one, 2, 0, 0)], [Sent::Full; 2]);
+        assert_eq!(reports(&mut one), [""; 0]);
+        assert!(is_rung(&wiring));
+        assert_eq!(reports(&mut other).len(), QUEUE_MAX);
+        assert_eq!(reports(&mut one), ["room 0:2"], "once");
+        assert_eq!((one.deadline_ns(), one.holds_reports(), one.has_delivered()), (u64::MAX, false, true));
+    }
+}

@@ -136,11 +136,13 @@ fn who_waits_for_room_is_rung_when_blocks_come_back() {
     for bytes in [8, 1000] {
         let (world, [(one, seat), (other, _)]) = World::pair();
         while send(&one, id(1), bytes, 0) != Sent::Full {}
-        let (desk, peer) = (world.desk.clone(), other.clone());
+        let (desk, peer, node) = (world.desk.clone(), other.clone(), one.clone());
         seat.then(move |is_needed| {
             assert!(is_needed());
             peer.serve().unwrap();
             assert!(desk.rings(0) > 0, "{bytes} bytes");
+            node.with(|_, _| ()).unwrap();
+            assert_eq!(seat.roused(), 1, "room is news to those that rest");
         });
         assert_eq!(wait(&one, Deadline::Forever), Ok(Heard::Room(id(1))));
         // With room nobody is told of more of it.
@@ -172,6 +174,8 @@ fn what_one_task_does_ends_the_rest_of_another() {
         send(&peer, id(0), 8, 1);
         node.with(|_, _| ()).unwrap();
         assert_eq!(seat.roused(), 1);
+        change(&node);
+        assert_eq!(seat.roused(), 1, "both at once");
     });
     assert_eq!(wait(&one, Deadline::Forever), Ok(frame(id(1), 8, 1)));
     assert_eq!(seat.rests().len(), 1);

@@ -10,13 +10,11 @@ use musubi_linux::Deadline;
 use musubi_linux::clock::now_ns;
 
 use super::world::{
-    Alarm, Asked, Diary, Handle, class, frame, header, id, node, node_with, rang, ready_tokens, ring_wire,
+    Alarm, Asked, Diary, Handle, PATIENCE_S, class, frame, header, id, node, node_with, rang, result, until,
 };
 use crate::LinkError;
 use crate::links::{Links as _, Report};
-use crate::runtime::bells::{TOKEN_ALARM, TOKEN_WAKE, ring};
-use crate::runtime::node_links::TOKEN_OTHERS;
-use crate::runtime::shared::{Shared, TICK};
+use crate::runtime::shared::Shared;
 use crate::runtime::state::{Driver, State, Taken};
 use crate::runtime::{DeadlineExt as _, Node};
 use crate::topology::ClassRule;
@@ -331,181 +329,6 @@ fn what_is_more_urgent_than_the_last_is_for_others() {
 }
 
 #[test]
-fn a_look_takes_in_and_tries_when_something_has_changed() {
-    let (shared, handle) = node();
-    let mut state = shared.lock_anyway();
-    let mut seen = state.engine.changes;
-    let mut tries = 0;
-    assert!(!shared.look(&mut state, &mut seen, &mut |_, _| {
-        tries += 1;
-        false
-    }));
-    assert_eq!((handle.asked(), tries), (vec![Asked::Poll], 0));
-    handle.wire().coming.extend([frame(2), frame(3), frame(4)]);
-    assert!(shared.look(&mut state, &mut seen, &mut |_, _| {
-        tries += 1;
-        tries == 2
-    }));
-    assert_eq!((&state.engine.frames[..], seen, tries), (&[2, 3][..], 2, 2), "it stops there");
-    assert_eq!(
-        format!("{:?}", state.taken),
-        format!("{:?}", {
-            let mut taken = Taken::NOTHING;
-            taken.note(class(2));
-            taken.note(class(3));
-            taken
-        })
-    );
-    // What has changed before is tried too.
-    state.engine.changes += 1;
-    assert!(shared.look(&mut state, &mut seen, &mut |_, _| true));
-    assert_eq!(state.engine.frames, [2, 3, 4]);
-    // So many at a time.
-    for most in [256, 256, 88, 0] {
-        if most == 256 && state.engine.frames.len() == 3 {
-            handle.wire().at_hand.extend((0..600).map(|_| frame(1)));
-        }
-        let before = state.engine.frames.len();
-        assert!(!shared.look(&mut state, &mut seen, &mut |_, _| false));
-        assert_eq!(state.engine.frames.len() - before, most);
-    }
-    handle.wire().at_hand.extend((0..300).map(|_| frame(1)));
-    let before = state.engine.frames.len();
-    state.take_in();
-    assert_eq!(state.engine.frames.len() - before, 256);
-}
-
-#[test]
-fn a_round_ticks_and_tries_what_that_has_changed() {
-    let (shared, _handle) = node();
-    let mut state = shared.lock_anyway();
-    let mut tries = 0;
-    let mut round = |state: &mut State<Diary>, found: bool| {
-        tries = 0;
-        let found = shared.round(state, &mut |_, _| {
-            tries += 1;
-            found
-        });
-        (found, tries)
-    };
-    assert_eq!(round(&mut state, true), (false, 0));
-    assert_eq!(state.engine.ticks, 1);
-    state.engine.restless = 1;
-    assert_eq!(round(&mut state, true), (true, 1));
-    state.engine.restless = 1;
-    assert_eq!(round(&mut state, false), (false, 1));
-    shared.glance(&mut state);
-}
-
-#[test]
-fn the_first_round_of_a_wait_looks_unless_that_is_likely_in_vain() {
-    for (spin_ns, deadline, looks) in [
-        (0, Deadline::Forever, false),
-        (0, Deadline::Poll, true),
-        (1_000, Deadline::Forever, true),
-        (1_000, Deadline::Poll, true),
-    ] {
-        let (shared, handle) = node_with(spin_ns, Vec::new());
-        let mut state = shared.lock_anyway();
-        state.links.note_look(false);
-        assert!(!shared.first_round(&mut state, deadline, &mut |_, _| false));
-        assert_eq!(handle.times(Asked::Poll) == 1, looks, "{spin_ns} {deadline:?}");
-    }
-    // Where a look finds something, the next one is made: what is wanted, or anything.
-    for is_wanted in [true, false] {
-        let (shared, handle) = node();
-        let mut state = shared.lock_anyway();
-        state.links.note_look(false);
-        handle.wire().at_hand.push_back(frame(1));
-        assert_eq!(shared.first_round(&mut state, Deadline::Forever, &mut |_, _| is_wanted), is_wanted);
-        handle.asked();
-        shared.first_round(&mut state, Deadline::Forever, &mut |_, _| false);
-        assert_eq!(handle.times(Asked::Poll), 1);
-        shared.first_round(&mut state, Deadline::Forever, &mut |_, _| false);
-        assert_eq!(handle.times(Asked::Poll), 0);
-    }
-}
-
-/// A node whose background thread has asked for a round.
-fn asked_for_service() -> (Shared<Diary>, Handle) {
-    let (shared, handle) = node();
-    shared.wanted.fetch_or(TICK, Ordering::Relaxed);
-    (shared, handle)
-}
-
-#[test]
-fn who_looks_serves_when_asked_for_it() {
-    let (shared, handle) = asked_for_service();
-    handle.wire().deadline_ns = 1;
-    handle.wire().coming.extend([frame(1), frame(2)]);
-    ring_wire(&handle);
-    let mut state = shared.lock_anyway();
-    let mut seen = state.engine.changes;
-    assert!(shared.look(&mut state, &mut seen, &mut |_, _| true), "what the service found counts");
-    assert_eq!(shared.wanted.load(Ordering::Relaxed), 0);
-    assert_eq!(state.engine.frames, [1, 2]);
-    assert_eq!(
-        handle.asked(),
-        [Asked::Ready(TOKEN_OTHERS << 56 | 7), Asked::Tick, Asked::Flush, Asked::Poll],
-        "descriptors, what is due, what is held back"
-    );
-    assert_eq!(state.engine.ticks, 1);
-    assert!(ready_tokens(&shared).is_empty());
-
-    // Not while somebody sleeps on the links.
-    let (shared, handle) = asked_for_service();
-    ring_wire(&handle);
-    let mut state = shared.lock_anyway();
-    state.asleep = true;
-    shared.serve(&mut state);
-    assert_eq!((shared.wanted.load(Ordering::Relaxed), handle.asked()), (0, vec![]));
-    assert_eq!(ready_tokens(&shared), [TOKEN_OTHERS << 56 | 7]);
-}
-
-#[test]
-fn what_rouses_a_sleeper_is_left_to_it_and_silenced_by_others() {
-    for asleep in [false, true] {
-        let (shared, _handle) = node();
-        let mut state = shared.lock_anyway();
-        ring(&shared.wake);
-        shared.set_alarm(&mut state, 1);
-        assert_eq!(state.alarm_ns, 1);
-        let mut events = shared.await_events(Some(1000 * MS));
-        while events.count < 2 {
-            events = shared.await_events(Some(1000 * MS));
-        }
-        state.asleep = asleep;
-        shared.hand_events(&mut state, &events);
-        let left = if asleep { vec![TOKEN_WAKE, TOKEN_ALARM] } else { vec![] };
-        assert_eq!((ready_tokens(&shared), state.alarm_ns), (left, if asleep { 1 } else { u64::MAX }));
-    }
-}
-
-#[test]
-fn the_alarm_only_moves_nearer() {
-    let (shared, _handle) = node();
-    let mut state = shared.lock_anyway();
-    shared.set_alarm(&mut state, now_ns() + 3_600_000 * MS);
-    let set_ns = state.alarm_ns;
-    shared.set_alarm(&mut state, set_ns + 1);
-    assert_eq!(state.alarm_ns, set_ns);
-    assert!(ready_tokens(&shared).is_empty());
-    let soon_ns = now_ns() + 2 * MS;
-    shared.set_alarm(&mut state, soon_ns);
-    assert_eq!(state.alarm_ns, soon_ns);
-    assert_eq!(shared.await_events(Some(30_000 * MS)).tokens[0], TOKEN_ALARM);
-    assert!(now_ns() >= soon_ns);
-}
-
-#[test]
-fn a_wait_on_descriptors_ends_by_itself() {
-    let (shared, _handle) = node();
-    let begin_ns = now_ns();
-    assert_eq!(shared.await_events(Some(3 * MS)).count, 0);
-    assert!(now_ns() - begin_ns >= 3 * MS);
-}
-
-#[test]
 fn the_end_of_a_node_tells_everybody() {
     let (shared, handle) = node();
     let (alarm, waker) = Alarm::new();
@@ -530,7 +353,7 @@ fn delivery_is_waited_for_until_its_deadline() {
     let (shared, handle) = node();
     let node = Node { shared: Arc::new(shared) };
     handle.wire().deadline_ns = 1;
-    let deadline = Deadline::after(Duration::from_secs(30));
+    let deadline = Deadline::after(Duration::from_secs(PATIENCE_S));
     node.deliver(deadline);
     assert!(!deadline.passed(), "nothing is under way");
     assert_eq!(handle.asked(), [Asked::Flush, Asked::Tick, Asked::Poll, Asked::Flush], "one look");
@@ -544,13 +367,11 @@ fn delivery_is_waited_for_until_its_deadline() {
     node.deliver(Deadline::after(Duration::from_millis(3)));
     drop(state);
     assert_eq!(handle.asked(), []);
-    thread::scope(|scope| {
-        scope.spawn(|| node.deliver(deadline));
-        while handle.times(Asked::Poll) < 1 {
-            thread::sleep(Duration::from_millis(1));
-        }
-        handle.wire().has_delivered = true;
-    });
+    let other = node.clone();
+    let delivering = thread::spawn(move || other.deliver(deadline));
+    until("it looks", || handle.times(Asked::Poll) > 0);
+    handle.wire().has_delivered = true;
+    result(delivering);
     assert!(!deadline.passed());
     node.finish().unwrap();
     handle.wire().has_delivered = false;
@@ -569,7 +390,6 @@ fn arrivals_are_counted_when_nothing_more_changes() {
     node.with(|engine, _| engine.restless = 1000).unwrap();
     assert_eq!((count(), handle.times(Asked::Poll)), (1, 16));
     assert_eq!(node.times_woken(), Ok(0));
-    assert_eq!(node.wake_counts(class(1)), Ok(Default::default()));
     assert!(!node.has_finished());
     let other = node.clone();
     drop(node);
@@ -589,4 +409,83 @@ fn who_never_waits_looks_when_much_was_sent() {
     assert_eq!(handle.asked(), [Asked::Send(id(2), 256 * 1024 - 1), Asked::Flush]);
     send(1);
     assert_eq!(handle.asked(), [Asked::Send(id(2), 1), Asked::Poll, Asked::Flush]);
+}
+
+/// What interfaces ask of a running node, each once.
+fn asked_of<N: crate::running::Running<Protocol = Diary>>(node: &N, handle: &Handle) {
+    use crate::running::Ways as _;
+
+    assert_eq!(node.id(), id(1));
+    let begin_ns = now_ns();
+    let times = node.with(|_, links| [links.now_ns(), links.now_ns()]).unwrap();
+    assert!(begin_ns <= times[0] && times[0] <= times[1]);
+    node.with(|_, links| links.recycle(crate::links::Payload::Owned(vec![0; 5]))).unwrap();
+    assert_eq!(handle.times(Asked::Recycle(5)), 1);
+    handle.wire().at_hand.extend((0..300).map(|_| frame(2)));
+    let came = node.with(|engine, links| {
+        N::take_in(engine, links);
+        engine.frames.len()
+    });
+    assert_eq!(came, Ok(256), "so many at a time");
+    assert_eq!(node.with_arrivals(|engine, _| engine.frames.len()), Ok(300));
+    assert_eq!(node.with_aside(|engine, _| engine.frames.len()), Ok(300));
+    assert_eq!(node.wait_for(N::POLL, |engine, _| engine.frames.pop()), Ok(2));
+    let (alarm, waker) = Alarm::new();
+    assert_eq!(node.wake_when_complete(1, &waker), Ok(false));
+    node.with(|engine, _| {
+        engine.over.push(1);
+        engine.changes += 1;
+    })
+    .unwrap();
+    assert_eq!((alarm.count(), node.wake_when_complete(1, &waker)), (1, Ok(true)));
+    node.wake_when_changed(&waker).unwrap();
+    node.with(|engine, _| engine.changes += 1).unwrap();
+    assert_eq!(alarm.count(), 1);
+    node.finish().unwrap();
+    assert_eq!(node.finish(), Err(LinkError::Ended));
+    assert_eq!(node.wake_when_changed(&waker), Err(LinkError::Ended));
+}
+
+#[test]
+fn interfaces_have_what_they_ask_for() {
+    let (shared, handle) = node_with(0, vec![rule(LATER_NS)]);
+    let node = Node { shared: Arc::new(shared) };
+    let begin_ns = now_ns();
+    assert!((begin_ns..=begin_ns + 1_000_000 * MS).contains(&node.now_ns()));
+    assert_eq!(node.topology().nodes.len(), 3);
+    handle.wire().at_hand.push_back(frame(4));
+    node.with_arrivals(|_, _| ()).unwrap();
+    assert_eq!(node.wake_counts(class(4)).unwrap().frames, 1);
+    node.with(|engine, _| engine.frames.clear()).unwrap();
+    asked_of(&node, &handle);
+}
+
+#[test]
+fn runs_of_a_process_are_told_apart() {
+    let runs: Vec<u32> = (0..20).map(|_| super::world::wiring(Vec::new()).incarnation).collect();
+    assert!(runs.iter().all(|run| run % 2 == 1), "odd: {runs:?}");
+    let distinct: std::collections::BTreeSet<u32> = runs.iter().copied().collect();
+    assert_eq!(distinct.len(), runs.len());
+}
+
+#[test]
+fn why_a_node_does_not_start_is_said() {
+    if std::env::var_os("MUSUBI_TEST_ALONE").is_none() {
+        let name = "runtime::tests::calls::why_a_node_does_not_start_is_said";
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", name, "--nocapture", "--test-threads=1"]).env("MUSUBI_TEST_ALONE", "1");
+        let output = again.env_remove(crate::notices::VARIABLE).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success());
+        assert!(text.contains("musubi: node 0:9 does not start: the description has no such node"), "{text}");
+        return;
+    }
+    let mut topology = crate::topology::Topology::single_machine();
+    topology.nodes.insert(id(1), Default::default());
+    let topology = Arc::new(topology);
+    let refused = Node::<Diary>::start(Arc::clone(&topology), id(9), Default::default());
+    assert_eq!(refused.err(), Some(LinkError::NodeUnknown));
+    let elsewhere = crate::NodeId::new(3, 1).unwrap();
+    let refused = Node::<Diary>::start(topology, elsewhere, Default::default());
+    assert_eq!(refused.err(), Some(LinkError::DomainUnknown));
 }

@@ -175,6 +175,12 @@ fn all_carriers_are_told_of_sleep_and_any_keeps_awake() {
     assert_eq!(handle.asked(), [Asked::Prepare, Asked::Finish]);
     handle.wire().news = 1;
     assert!(links.prepare_sleep());
+    let other = Handle::new(&_wiring, 1);
+    assert_eq!(links.add(Box::new(other.clone())), 1);
+    (handle.wire().news, other.wire().news) = (1, 1);
+    assert!(links.prepare_sleep(), "both have something");
+    other.wire().news = 1;
+    assert!(links.prepare_sleep(), "one has");
     assert!(!links.holds_reports());
     handle.wire().holds = true;
     assert!(links.holds_reports());

@@ -2,5 +2,6 @@
 
 mod calls;
 mod links;
+mod looks;
 mod waits;
 pub(super) mod world;

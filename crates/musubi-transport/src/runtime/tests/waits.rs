@@ -9,7 +9,7 @@ use musubi_core::plan::{FilterRule, Regulation};
 use musubi_linux::Deadline;
 use musubi_linux::clock::now_ns;
 
-use super::world::{Asked, Diary, class, frame, node, node_with, rang, ring_wire};
+use super::world::{Asked, Diary, Handle, PATIENCE_S, class, frame, node, node_with, rang, result, ring_wire, until};
 use crate::LinkError;
 use crate::runtime::background::{self, Seen};
 use crate::runtime::bells::ring;
@@ -25,7 +25,7 @@ fn soon() -> Deadline {
 }
 
 fn patient() -> Deadline {
-    Deadline::after(Duration::from_secs(30))
+    Deadline::after(Duration::from_secs(PATIENCE_S))
 }
 
 fn ended<R>(shared: Shared<Diary>, by: impl FnOnce(&Node<Diary>) -> R) -> R {
@@ -72,6 +72,12 @@ fn who_leads_sleeps_until_its_deadline() {
         );
         let state = node.shared.lock_anyway();
         assert_eq!((state.sleeps, state.links.wakes.woken, state.alarm_ns), (1, 1, u64::MAX));
+        drop(state);
+        assert_eq!(node.times_woken(), Ok(1));
+        // What is due later than the deadline needs no alarm.
+        node.with(|engine, _| engine.due_ns = now_ns() + 3_600_000 * MS).unwrap();
+        assert_eq!(wait(node, soon()), Err(LinkError::Timeout));
+        assert_eq!(node.shared.lock_anyway().alarm_ns, u64::MAX);
     });
 }
 
@@ -112,6 +118,28 @@ fn what_is_due_ends_a_sleep_and_is_done() {
     });
 }
 
+/// A thread that waits for a frame.
+fn waiting(node: &Node<Diary>, deadline: Deadline) -> thread::JoinHandle<Result<u8, LinkError>> {
+    let node = node.clone();
+    thread::spawn(move || wait(&node, deadline))
+}
+
+fn followed(node: &Node<Diary>, by: u32) {
+    until("they follow", || node.shared.lock_anyway().followers == by);
+}
+
+fn slept(handle: &Handle) {
+    until("somebody sleeps on the links", || handle.times(Asked::Prepare) > 0);
+}
+
+/// Gives a frame to the engine, as a call of the program's may.
+fn give(node: &Node<Diary>, number: u8) {
+    let mut state = node.shared.lock_anyway();
+    state.engine.frames.push(number);
+    state.engine.changes += 1;
+    node.shared.unlock(state);
+}
+
 #[test]
 fn a_follower_sleeps_until_told_and_its_deadline() {
     let (shared, handle) = node();
@@ -120,36 +148,41 @@ fn a_follower_sleeps_until_told_and_its_deadline() {
     assert_eq!(wait(&node, soon()), Err(LinkError::Timeout));
     assert_eq!(handle.times(Asked::Prepare), 0, "the leader does that");
     let deadline = patient();
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| wait(&node, deadline));
-        while node.shared.lock_anyway().followers == 0 {
-            thread::yield_now();
-        }
-        let mut state = node.shared.lock_anyway();
-        state.engine.frames.push(1);
-        state.engine.changes += 1;
-        node.shared.unlock(state);
-        assert_eq!(waiting.join().unwrap(), Ok(1));
-    });
-    assert!(!deadline.passed());
+    let follower = waiting(&node, deadline);
+    followed(&node, 1);
+    give(&node, 1);
+    assert_eq!(result(follower), Ok(1));
     // The leader goes: one of them takes its place.
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| wait(&node, deadline));
-        while node.shared.lock_anyway().followers == 0 {
-            thread::yield_now();
-        }
-        node.shared.lock_anyway().driver = Driver::Nobody;
-        handle.wire().coming.push_back(frame(2));
-        assert_eq!(wait(&node, Deadline::Poll), Ok(2));
-        while handle.times(Asked::Prepare) == 0 {
-            thread::yield_now();
-        }
-        let mut state = node.shared.lock_anyway();
-        state.engine.frames.push(3);
-        state.engine.changes += 1;
-        node.shared.unlock(state);
-        assert_eq!(waiting.join().unwrap(), Ok(3));
-    });
+    let follower = waiting(&node, deadline);
+    followed(&node, 1);
+    node.shared.lock_anyway().driver = Driver::Nobody;
+    handle.wire().coming.push_back(frame(2));
+    assert_eq!(wait(&node, Deadline::Poll), Ok(2));
+    slept(&handle);
+    give(&node, 3);
+    assert_eq!(result(follower), Ok(3));
+    assert!(!deadline.passed());
+}
+
+#[test]
+fn a_follower_that_leads_takes_the_links_from_who_has_them() {
+    let (shared, handle) = node();
+    let node = Node { shared: Arc::new(shared) };
+    node.shared.lock_anyway().driver = Driver::Caller;
+    let deadline = patient();
+    let follower = waiting(&node, deadline);
+    followed(&node, 1);
+    let mut state = node.shared.lock_anyway();
+    (state.driver, state.asleep) = (Driver::Background, true);
+    handle.asked();
+    drop(state);
+    node.shared.follow.notify_all();
+    until("it leads", || node.shared.lock_anyway().driver == Driver::Caller);
+    until("it sleeps", || node.shared.lock_anyway().sleeps == 1);
+    assert!(rang(&node.shared.kick));
+    assert_eq!(handle.asked()[0], Asked::Finish);
+    give(&node, 1);
+    assert_eq!(result(follower), Ok(1));
     assert!(!deadline.passed());
 }
 
@@ -158,35 +191,23 @@ fn who_leaves_the_lead_names_a_successor() {
     let (shared, handle) = node();
     let node = Node { shared: Arc::new(shared) };
     let deadline = patient();
-    thread::scope(|scope| {
-        let first = scope.spawn(|| wait(&node, deadline));
-        while handle.times(Asked::Prepare) == 0 {
-            thread::yield_now();
+    let first = waiting(&node, deadline);
+    slept(&handle);
+    let second = waiting(&node, deadline);
+    followed(&node, 1);
+    for number in [1, 2] {
+        handle.asked();
+        handle.wire().coming.push_back(frame(number));
+        ring_wire(&handle);
+        until("it is taken", || handle.wire().coming.is_empty());
+        if number == 1 {
+            until("who got it has left", || first.is_finished() || second.is_finished());
+            slept(&handle);
         }
-        let second = scope.spawn(|| wait(&node, deadline));
-        while node.shared.lock_anyway().followers == 0 {
-            thread::yield_now();
-        }
-        for number in [1, 2] {
-            handle.wire().coming.push_back(frame(number));
-            ring_wire(&handle);
-            while !handle.wire().coming.is_empty() {
-                thread::yield_now();
-            }
-            if number == 1 {
-                // Whoever got it has left; the other one leads.
-                while !(first.is_finished() || second.is_finished()) {
-                    thread::yield_now();
-                }
-                while handle.times(Asked::Prepare) == 0 {
-                    thread::yield_now();
-                }
-            }
-        }
-        let mut got = [first.join().unwrap().unwrap(), second.join().unwrap().unwrap()];
-        got.sort_unstable();
-        assert_eq!(got, [1, 2]);
-    });
+    }
+    let mut got = [result(first).unwrap(), result(second).unwrap()];
+    got.sort_unstable();
+    assert_eq!(got, [1, 2]);
     assert!(!deadline.passed());
 }
 
@@ -209,42 +230,50 @@ fn a_leader_takes_the_links_from_who_sleeps_on_them() {
 
 #[test]
 fn who_spins_looks_and_then_sleeps() {
-    let (shared, handle) = node_with(2 * MS, Vec::new());
+    // Shorter than the time after which descriptors are looked at.
+    let (shared, handle) = node_with(5_000, Vec::new());
+    if shared.options.spin_ns == 0 {
+        return;
+    }
     ended(shared, |node| {
-        if node.shared.options.spin_ns == 0 {
-            return;
-        }
         let deadline = patient();
-        let asked = thread::scope(|scope| {
-            let waiting = scope.spawn(|| wait(node, deadline));
-            while node.shared.lock_anyway().sleeps == 0 {
-                thread::yield_now();
-            }
-            let asked = handle.asked();
-            handle.wire().coming.push_back(frame(4));
-            ring_wire(&handle);
-            assert_eq!(waiting.join().unwrap(), Ok(4));
-            asked
-        });
-        let prepared = asked.iter().position(|asked| *asked == Asked::Prepare).expect("it slept");
-        let looks = asked[..prepared].iter().filter(|asked| **asked == Asked::Poll).count();
-        assert!(looks >= 3, "the first one, one that may find what comes soon, and those of a wait: {asked:?}");
-        handle.asked();
-        // A wait that is shorter than that does not sleep.
-        assert_eq!(wait(node, Deadline::after(Duration::from_micros(300))), Err(LinkError::Timeout));
-        assert_eq!(handle.times(Asked::Prepare), 0);
-        // What comes meanwhile ends it, with descriptors looked at too.
-        thread::scope(|scope| {
-            let waiting = scope.spawn(|| wait(node, deadline));
-            while handle.times(Asked::Poll) < 3 {
-                thread::yield_now();
-            }
-            handle.wire().coming.push_back(frame(4));
-            ring_wire(&handle);
-            assert_eq!(waiting.join().unwrap(), Ok(4));
-        });
+        let sleeper = waiting(node, deadline);
+        until("it sleeps", || node.shared.lock_anyway().sleeps == 1);
+        let asked = handle.asked();
+        handle.wire().coming.push_back(frame(4));
+        ring_wire(&handle);
+        assert_eq!(result(sleeper), Ok(4));
         assert!(!deadline.passed());
+        let flushed = asked.iter().position(|asked| *asked == Asked::Flush).expect("it slept");
+        let looks = asked[..flushed].iter().filter(|asked| **asked == Asked::Poll).count();
+        assert!(looks >= 3, "the first one, one that may find what comes soon, and those of a wait: {asked:?}");
     });
+    // A wait that is shorter than that does not sleep.
+    let (shared, handle) = node_with(60_000 * MS, Vec::new());
+    ended(shared, |node| {
+        assert_eq!(wait(node, soon()), Err(LinkError::Timeout));
+        assert_eq!(handle.times(Asked::Prepare), 0);
+    });
+}
+
+#[test]
+fn who_spins_looks_at_descriptors_again_and_again() {
+    let (shared, handle) = node_with(u64::MAX, Vec::new());
+    if shared.options.spin_ns == 0 {
+        return;
+    }
+    let node = Node { shared: Arc::new(shared) };
+    let deadline = patient();
+    let spinner = waiting(&node, deadline);
+    for _ in 0..3 {
+        ring_wire(&handle);
+        let is_ready = |asked: &Asked| matches!(asked, Asked::Ready(_));
+        until("the descriptor is looked at", || handle.asked().iter().any(is_ready));
+    }
+    // Those who want the lock have it.
+    give(&node, 3);
+    assert_eq!(result(spinner), Ok(3));
+    assert!(!deadline.passed());
 }
 
 #[test]
@@ -253,16 +282,13 @@ fn the_end_of_the_node_ends_every_wait() {
         let (shared, handle) = node_with(spin_ns, Vec::new());
         let node = Node { shared: Arc::new(shared) };
         let deadline = patient();
-        thread::scope(|scope| {
-            let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| wait(&node, deadline))).collect();
-            while node.shared.lock_anyway().followers < 2 || handle.times(Asked::Poll) == 0 && spin_ns != 0 {
-                thread::yield_now();
-            }
-            node.finish().unwrap();
-            for thread in waiting {
-                assert_eq!(thread.join().unwrap(), Err(LinkError::Ended));
-            }
-        });
+        let threads: Vec<_> = (0..3).map(|_| waiting(&node, deadline)).collect();
+        followed(&node, 2);
+        until("one leads", || handle.times(Asked::Poll) > 0 || spin_ns == 0);
+        node.finish().unwrap();
+        for thread in threads {
+            assert_eq!(result(thread), Err(LinkError::Ended));
+        }
         assert!(!deadline.passed());
     }
 }
@@ -354,51 +380,60 @@ fn the_background_thread_ticks_while_the_program_calls_and_parks_while_it_sleeps
     }
 }
 
+/// The background thread's look, which drives.
+fn driving(shared: &Arc<Shared<Diary>>) -> thread::JoinHandle<Deadline> {
+    let shared = Arc::clone(shared);
+    thread::spawn(move || look(&shared, &mut Seen::default()))
+}
+
 #[test]
 fn the_background_thread_drives_until_somebody_comes() {
     for awaited in [false, true] {
         let (shared, handle) = node();
+        let shared = Arc::new(shared);
         let (_, waker) = super::world::Alarm::new();
         if awaited {
             drop(shared.enter().unwrap());
             shared.lock_anyway().register_for_change(&waker);
         }
-        thread::scope(|scope| {
-            let driving = scope.spawn(|| look(&shared, &mut Seen::default()));
-            let is_asleep = |state: &State<Diary>| state.driver == Driver::Background && state.asleep;
-            while !is_asleep(&shared.lock_anyway()) {
-                thread::yield_now();
-            }
-            assert_eq!(handle.asked(), [Asked::Poll, Asked::Flush, Asked::Prepare]);
-            // What comes is taken in, and it sleeps again.
-            handle.wire().coming.push_back(frame(1));
-            handle.wire().news = 1;
-            ring_wire(&handle);
-            while shared.lock_anyway().engine.frames.is_empty() || !is_asleep(&shared.lock_anyway()) {
-                thread::yield_now();
-            }
-            let asked = handle.asked();
-            assert_eq!(asked.iter().filter(|asked| **asked == Asked::Finish).count(), 2, "{asked:?}");
-            drop(shared.enter().unwrap());
-            assert_eq!(driving.join().unwrap(), Deadline::Poll);
-            assert_eq!(shared.lock_anyway().driver, Driver::Nobody);
-            assert_eq!(handle.asked(), [Asked::Finish], "by the call, not by both");
-        });
+        let thread = driving(&shared);
+        let is_asleep = |state: &State<Diary>| state.driver == Driver::Background && state.asleep;
+        until("it sleeps", || is_asleep(&shared.lock_anyway()));
+        assert_eq!(handle.asked(), [Asked::Poll, Asked::Flush, Asked::Prepare]);
+        // What comes is taken in, and it sleeps again.
+        handle.wire().coming.push_back(frame(1));
+        handle.wire().news = 1;
+        ring_wire(&handle);
+        until("it has come", || !shared.lock_anyway().engine.frames.is_empty());
+        until("it sleeps again", || is_asleep(&shared.lock_anyway()));
+        let asked = handle.asked();
+        assert_eq!(asked.iter().filter(|asked| **asked == Asked::Finish).count(), 2, "{asked:?}");
+        assert!(!thread.is_finished());
+        drop(shared.enter().unwrap());
+        assert_eq!(result(thread), Deadline::Poll);
+        assert_eq!(shared.lock_anyway().driver, Driver::Nobody);
+        assert_eq!(handle.asked(), [Asked::Finish], "by the call, not by both");
     }
 }
 
 #[test]
 fn the_background_thread_wakes_by_time_and_for_the_end() {
     let (shared, handle) = node();
+    let shared = Arc::new(shared);
     handle.wire().deadline_ns = now_ns() + 2 * MS;
-    thread::scope(|scope| {
-        let driving = scope.spawn(|| look(&shared, &mut Seen::default()));
-        while handle.times(Asked::Tick) == 0 {
-            thread::yield_now();
-        }
-        handle.wire().deadline_ns = u64::MAX;
-        shared.finish().unwrap();
-        driving.join().unwrap();
-    });
+    let thread = driving(&shared);
+    until("what is due is done", || handle.times(Asked::Tick) > 0);
+    handle.wire().deadline_ns = u64::MAX;
+    assert!(!thread.is_finished());
+    shared.finish().unwrap();
+    result(thread);
     assert!(shared.lock_anyway().has_finished());
+}
+
+#[test]
+fn a_span_of_time_is_seconds_and_the_rest() {
+    for ns in [0, 1, 999_999_999, 1_000_000_000, 7_123_456_789] {
+        let span = crate::runtime::bells::timespec(ns);
+        assert_eq!((span.tv_sec as u64, span.tv_nsec as u64), (ns / 1_000_000_000, ns % 1_000_000_000));
+    }
 }

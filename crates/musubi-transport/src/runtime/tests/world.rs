@@ -19,7 +19,7 @@ use crate::status::{AcceptorStatus, LinkStatus, LoggedEvent};
 use crate::topology::{ClassRule, Topology};
 use crate::{NodeId, Priority};
 
-/// Looks and questions after which a test gives up: what would hang fails.
+/// Looks after which a test gives up: what would hang fails.
 const PATIENCE: u32 = 100_000;
 
 /// What a carrier is asked.
@@ -349,4 +349,22 @@ impl Alarm {
     pub fn count(&self) -> u32 {
         self.0.swap(0, std::sync::atomic::Ordering::Relaxed)
     }
+}
+
+/// Longest that anything takes that another thread is to do.
+pub const PATIENCE_S: u64 = 20;
+
+/// Waits for what another thread is to do. Such threads are not waited for where it fails: they may be stuck.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(PATIENCE_S);
+    while !is_so() {
+        assert!(std::time::Instant::now() < end, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// What a thread gives, which is to end soon.
+pub fn result<R>(thread: std::thread::JoinHandle<R>) -> R {
+    until("the thread ends", || thread.is_finished());
+    thread.join().unwrap()
 }
