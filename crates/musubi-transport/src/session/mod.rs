@@ -470,3 +470,6 @@ impl Session {
         Counts { repeated: self.outbox.repeated, ..self.counts }
     }
 }
+
+#[cfg(all(test, feature = "std"))]
+mod tests;

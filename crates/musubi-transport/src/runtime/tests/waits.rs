@@ -176,7 +176,7 @@ fn a_follower_that_leads_takes_the_links_from_who_has_them() {
     (state.driver, state.asleep) = (Driver::Background, true);
     handle.asked();
     drop(state);
-    node.shared.follow.notify_all();
+    node.shared.follow.tell_all();
     until("it leads", || node.shared.lock_anyway().driver == Driver::Caller);
     until("it sleeps", || node.shared.lock_anyway().sleeps == 1);
     assert!(rang(&node.shared.kick));
