@@ -20,7 +20,8 @@ use crate::status::{Status, answer};
 fn post(vi_handle: Handle, queue: Queue, descriptor: *mut c_void, handle: abi::MemoryHandle) -> Result<(), Status> {
     nics::of_kind(HandleKind::Vi, vi_handle, |open, vi| {
         let place = (descriptor.expose_provenance() as u64, MemoryHandle(handle));
-        Ok(open.nic.post(ViNumber(vi), queue, place)?)
+        // Only a handler hears more of it than the call's result.
+        Ok(open.nic.post(ViNumber(vi), queue, place).inspect_err(|_| say_errors(open))?)
     })
 }
 

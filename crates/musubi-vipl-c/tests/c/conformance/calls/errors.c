@@ -1,6 +1,8 @@
 /* Error handlers: what they are told of, with what; which thread; setting another one; none; what they may call. */
 #include "sides.h"
 
+#include <fcntl.h>
+
 static side_t one, other;
 static pthread_t starter;
 
@@ -50,6 +52,22 @@ static void apart(void)
     HEARS(&ear, POST_DESC, one.vi, NULL);
     sleep_ms(A_WHILE);
     WANT(heard_count(&ear) == 0 && heard_count(&far_ear) == 0);
+    OK(VipDestroyVi(one.vi));
+}
+
+/* Without a handler it is said on stderr. */
+static void said(void)
+{
+    char text[256];
+    int ends[2], screen = dup(STDERR_FILENO);
+    ssize_t length;
+    one.vi = create_vi(&one, VIP_SERVICE_UNRELIABLE);
+    WANT(screen >= 0 && pipe(ends) == 0 && fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0);
+    WANT(dup2(ends[1], STDERR_FILENO) >= 0 && close(ends[1]) == 0);
+    make_one(&one);
+    length = read(ends[0], text, sizeof text - 1);
+    WANT(dup2(screen, STDERR_FILENO) >= 0 && close(screen) == 0 && close(ends[0]) == 0);
+    WANT(length > 0 && memchr(text, '\n', (size_t)length) != NULL);
     OK(VipDestroyVi(one.vi));
 }
 
@@ -103,9 +121,12 @@ static void calls_from_handlers(void)
 int main(int count, char **arguments)
 {
     begin(count, arguments);
+    /* Whoever runs this may have silenced the library. */
+    WANT(setenv("MUSUBI_DEBUG", "1", 1) == 0);
     starter = pthread_self();
     open_side(&one, nic_names[0]);
     open_side(&other, nic_names[1]);
+    said();
     contents();
     apart();
     replaced();
