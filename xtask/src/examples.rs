@@ -1,13 +1,15 @@
 //! The examples in C and Rust: built against an installed Musubi as a user would, and run against each other.
 //!
 //! How it works: `cargo xtask install` goes to a directory below the build directory. Each `examples/c/*.c` is
-//! compiled with what pkg-config says and the headers that `musubi generate` writes. `examples/runs.toml` lists the runs:
+//! compiled with what pkg-config says and the headers that `musubi generate` writes, and each `examples/c/vipl/*.c` against
+//! libvipl. `examples/runs.toml` lists the runs:
 //!
 //! ```toml
 //! [[run]]
 //! title = "a C Master and a Rust Remote"
 //! system = "greeting.toml"              # a description in examples/
-//! programs = ["c:master", "rust:remote 9"] # examples/c/master.c, and the bin `remote` of examples/rust with an argument
+//! programs = ["c:master", "rust:remote 9"] # examples/c/master.c, and the bin `remote` of examples/rust with an argument;
+//!                                        # vipl:NAME is examples/c/vipl/NAME.c
 //! both_orders = true                     # also started the other way round
 //! seconds_max = 20
 //! ```
@@ -55,7 +57,10 @@ struct Run {
 /// If a program that must exist cannot be started, or the library does not build.
 pub fn step(context: &Context) -> Result<Verdict> {
     let directory = context.root.join("examples");
-    let sources = c_sources(&directory.join("c"))?;
+    let mut sources = Vec::new();
+    for library in [Library::Musubi, Library::Vipl] {
+        sources.extend(sources_against(library, &directory)?);
+    }
     let has_rust = directory.join("rust/Cargo.toml").exists();
     if sources.is_empty() && !has_rust {
         return Ok(Verdict::skipped("examples/ is not in the tree yet"));
@@ -84,10 +89,69 @@ pub fn step(context: &Context) -> Result<Verdict> {
     Ok(verdict)
 }
 
-fn c_sources(directory: &Path) -> Result<Vec<PathBuf>> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(Vec::new()) };
+/// What an example in C is linked with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Library {
+    Musubi,
+    Vipl,
+}
+
+impl Library {
+    /// Its name for pkg-config.
+    fn package(self) -> &'static str {
+        match self {
+            Library::Musubi => "musubi",
+            Library::Vipl => "vipl",
+        }
+    }
+
+    /// Where examples with it lie below examples/.
+    fn folder(self) -> &'static str {
+        match self {
+            Library::Musubi => "c",
+            Library::Vipl => "c/vipl",
+        }
+    }
+
+    /// What the names of such programs begin with in runs.toml.
+    fn kind(self) -> &'static str {
+        match self {
+            Library::Musubi => "c:",
+            Library::Vipl => "vipl:",
+        }
+    }
+
+    /// The file name of a compiled example.
+    fn program(self, stem: &str) -> String {
+        match self {
+            Library::Musubi => stem.to_owned(),
+            Library::Vipl => format!("vipl-{stem}"),
+        }
+    }
+}
+
+/// An example in C.
+struct Source {
+    library: Library,
+    path: PathBuf,
+}
+
+impl Source {
+    fn stem(&self) -> String {
+        self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Its name in runs.toml.
+    fn name(&self) -> String {
+        self.library.kind().to_owned() + &self.stem()
+    }
+}
+
+fn sources_against(library: Library, examples: &Path) -> Result<Vec<Source>> {
+    let Ok(entries) = std::fs::read_dir(examples.join(library.folder())) else { return Ok(Vec::new()) };
     let paths = entries.map(|e| Ok(e?.path())).collect::<Result<Vec<_>>>()?;
-    Ok(paths.into_iter().filter(|p| p.extension().is_some_and(|e| e == "c")).collect())
+    let sources = paths.into_iter().filter(|p| p.extension().is_some_and(|e| e == "c"));
+    Ok(sources.map(|path| Source { library, path }).collect())
 }
 
 impl Run {
@@ -98,41 +162,44 @@ impl Run {
 }
 
 /// A failure for each C example that no run names.
-fn forgotten(sources: &[PathBuf], runs: &Runs) -> Verdict {
+fn forgotten(sources: &[Source], runs: &Runs) -> Verdict {
     let named: BTreeSet<&str> = runs.run.iter().flat_map(Run::names).collect();
     let mut verdict = Verdict::default();
-    for stem in sources.iter().filter_map(|s| s.file_stem()).map(|s| s.to_string_lossy()) {
-        if !named.contains(format!("c:{stem}").as_str()) {
-            verdict.add(Verdict::failed(format!("runs.toml does not run c:{stem}")));
+    for name in sources.iter().map(Source::name) {
+        if !named.contains(name.as_str()) {
+            verdict.add(Verdict::failed(format!("runs.toml does not run {name}")));
         }
     }
     verdict
 }
 
 /// Compiles one C example as a user would.
-fn compile(context: &Context, source: &Path, runs: &Runs, prefix: &Path, programs: &Path) -> Result<Verdict> {
-    let stem = source.file_stem().context("a source without a name")?.to_string_lossy().into_owned();
-    let wanted = format!("c:{stem}");
+fn compile(context: &Context, source: &Source, runs: &Runs, prefix: &Path, programs: &Path) -> Result<Verdict> {
+    let wanted = source.name();
     let Some(run) = runs.run.iter().find(|r| r.names().any(|name| name == wanted)) else {
         return Ok(Verdict::default());
     };
-    let generated = programs.join(format!("{}.d", run.system));
-    let mut generate = Command::new(prefix.join("bin/musubi"));
-    generate.arg("generate").arg(context.root.join("examples").join(&run.system)).arg("--out").arg(&generated);
-    context.must(&mut generate)?;
+    let generated = programs.join(format!("{}.d", run.system.replace('/', "-")));
+    if source.library == Library::Musubi {
+        let mut generate = Command::new(prefix.join("bin/musubi"));
+        generate.arg("generate").arg(context.root.join("examples").join(&run.system)).arg("--out").arg(&generated);
+        context.must(&mut generate)?;
+    }
     let mut verdict = Verdict::default();
     for (way, suffix) in [(None, ""), (Some("-static"), STATIC)] {
         let mut ask = Command::new("pkg-config");
-        ask.args(way.map(|_| "--static")).args(["--cflags", "--libs", "musubi"]);
+        ask.args(way.map(|_| "--static")).args(["--cflags", "--libs", source.library.package()]);
         let flags = context.must(ask.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")))?;
         let mut cc = Command::new("cc");
-        cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-I"]).arg(&generated).arg(source).args(way);
-        cc.arg("-o").arg(programs.join(format!("{stem}{suffix}"))).args(flags.split_whitespace()).arg("-pthread");
-        cc.arg(format!("-Wl,-rpath,{}", prefix.join("lib").display()));
+        cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-I"]).arg(&generated);
+        // As its Makefile.
+        cc.args((source.library == Library::Vipl).then_some("-D_GNU_SOURCE"));
+        cc.arg(&source.path).args(way).arg("-o").arg(programs.join(source.library.program(&source.stem()) + suffix));
+        cc.args(flags.split_whitespace()).arg("-pthread").arg(format!("-Wl,-rpath,{}", prefix.join("lib").display()));
         let output = context.run(&mut cc)?;
         verdict.add(match output.status.success() {
             true => Verdict::passed(),
-            false => Verdict::failed(format!("{stem}.c does not compile {}", way.unwrap_or_default())),
+            false => Verdict::failed(format!("{wanted} does not compile {}", way.unwrap_or_default())),
         });
     }
     Ok(verdict)
@@ -188,7 +255,8 @@ fn try_orders(context: &Context, run: &Run, programs: &Path) -> Verdict {
 fn linked_statically(programs: &[String]) -> Option<Vec<String>> {
     let other = |program: &String| {
         let (name, arguments) = program.split_once(' ').map_or((program.as_str(), ""), |(name, rest)| (name, rest));
-        name.starts_with("c:").then(|| format!("{name}{STATIC} {arguments}"))
+        let is_c = [Library::Musubi, Library::Vipl].iter().any(|library| name.starts_with(library.kind()));
+        is_c.then(|| format!("{name}{STATIC} {arguments}"))
     };
     programs.iter().map(other).collect()
 }
@@ -222,9 +290,10 @@ fn try_run(context: &Context, run: &Run, order: &[&str], programs: &Path) -> Res
 fn command_of(context: &Context, program: &str, programs: &Path) -> Result<Command> {
     let mut words = program.split_whitespace();
     let path = match words.next().and_then(|name| name.split_once(':')) {
-        Some(("c", stem)) => programs.join(stem),
+        Some(("c", stem)) => programs.join(Library::Musubi.program(stem)),
+        Some(("vipl", stem)) => programs.join(Library::Vipl.program(stem)),
         Some(("rust", bin)) => context.target.join(CHECKED).join(bin),
-        _ => bail!("runs.toml: a program is c:NAME or rust:NAME, not {program}"),
+        _ => bail!("runs.toml: a program is c:NAME, vipl:NAME or rust:NAME, not {program}"),
     };
     let mut command = Command::new(path);
     command.args(words);
@@ -254,10 +323,14 @@ mod tests {
             "[[run]]\ntitle = 't'\nsystem = 's.toml'\nprograms = ['c:a 1', 'rust:b']\nseconds_max = 1\n",
         )
         .unwrap();
-        let sources = [PathBuf::from("examples/c/a.c"), PathBuf::from("examples/c/b.c")];
-        assert_eq!(forgotten(&sources, &runs).notes, ["runs.toml does not run c:b"]);
+        let source = |library, path| Source { library, path: PathBuf::from(path) };
+        let c = [source(Library::Musubi, "examples/c/a.c"), source(Library::Musubi, "examples/c/b.c")];
+        assert_eq!(forgotten(&c, &runs).notes, ["runs.toml does not run c:b"]);
+        let vipl = [source(Library::Vipl, "examples/c/vipl/a.c")];
+        assert_eq!(forgotten(&vipl, &runs).notes, ["runs.toml does not run vipl:a"]);
         let all = |programs: [&str; 2]| linked_statically(&programs.map(str::to_owned));
         assert_eq!(all(["c:a 1", "c:b"]).unwrap(), ["c:a-static 1", "c:b-static "]);
+        assert_eq!(all(["c:a", "vipl:b 2"]).unwrap(), ["c:a-static ", "vipl:b-static 2"]);
         assert_eq!(all(["c:a", "rust:b"]), None);
     }
 }

@@ -1,4 +1,5 @@
 //! C programs of the tests: compiled as others compile theirs, run against descriptions of systems of their own.
+#![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -27,12 +28,20 @@ pub fn directory() -> &'static Path {
     })
 }
 
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c")
+}
+
 /// Compiles a program of tests/c, by its path there without an end, as `name`; gives where it is.
-pub fn compile(source: &str, name: &str, (compiler, standard): (&str, &str), options: &[&str]) -> PathBuf {
+pub fn compile(source: &str, name: &str, by: (&str, &str), options: &[&str]) -> PathBuf {
+    compile_file(&sources().join(format!("{source}.c")), name, by, options)
+}
+
+/// Compiles any program with a compiler and a standard.
+pub fn compile_file(source: &Path, name: &str, (compiler, standard): (&str, &str), options: &[&str]) -> PathBuf {
     let program = directory().join(name);
     // Where cargo puts the library.
     let library = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
     let mut cc = Command::new(compiler);
     if compiler == "c++" {
         cc.args(["-x", "c++"]);
@@ -46,10 +55,10 @@ pub fn compile(source: &str, name: &str, (compiler, standard): (&str, &str), opt
         "-Werror",
     ]);
     cc.args(["-Wno-unused-function", "-O1", "-g", "-pthread"]).args(options);
-    cc.arg("-I").arg(root().join("include")).arg("-I").arg(sources.join("conformance"));
-    cc.arg(sources.join(format!("{source}.c"))).args(["-x", "none", "-o"]).arg(&program);
+    cc.arg("-I").arg(root().join("include")).arg("-I").arg(sources().join("conformance"));
+    cc.arg(source).args(["-x", "none", "-o"]).arg(&program);
     cc.arg("-L").arg(&library).arg("-lvipl").arg(format!("-Wl,-rpath,{},--disable-new-dtags", library.display()));
-    assert!(cc.status().unwrap().success(), "{source} does not compile with {standard}");
+    assert!(cc.status().unwrap().success(), "{} does not compile with {standard}", source.display());
     program
 }
 
