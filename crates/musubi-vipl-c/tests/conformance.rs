@@ -37,7 +37,7 @@ macro_rules! conformance {
 }
 
 conformance! {
-    calls: closing errors handles header limits memory names nic;
+    calls: closing errors handles header limits memory names nic opening;
     connections: accept connect killed last_word many peers states stopped;
     data: completions format messages notify protection rdma reliability stress;
     period: armci iometer madeleine;

@@ -90,6 +90,7 @@ int main(int count, char **arguments)
         for (i = 0; i < many; i++) {
             WANT(pthread_join(sleepers[i].thread, NULL) == 0);
             GIVES(INVALID_STATE, sleepers[i].gave);
+            CHECKS(INVALID_STATE, VipConnectWait VipConnectRequest VipConnectPeerWait VipRecvWait VipCQWait);
         }
         /* The other side of a connection hears of the end. */
         SOON_IS(state_of(other.vi) == VIP_STATE_ERROR);

@@ -35,6 +35,7 @@ static void tags(void)
     VIP_PROTECTION_HANDLE *handles = (VIP_PROTECTION_HANDLE *)calloc(limit + 1, sizeof *handles);
     /* One is the side's own. */
     UNTIL_REFUSED(made, limit, VipCreatePtag(one.nic, &handles[made_]));
+    CHECKS(ERROR_RESOURCE, VipCreatePtag);
     WANT_EQUAL(made, limit - 1);
     for (i = 0; i < made; i++)
         GIVES(SUCCESS, VipDestroyPtag(one.nic, handles[i]));

@@ -52,7 +52,7 @@ static void mismatches(void)
     end_sides(&one, &other);
 }
 
-/* The class of the quality of service; what else it has is in quality.c. */
+/* The class of the quality of service; what else it has is each side's own. */
 static void qualities(void)
 {
     VIP_VI_ATTRIBUTES mine = vi_attributes(&one, VIP_SERVICE_RELIABLE_DELIVERY), told;
@@ -88,6 +88,7 @@ static void qualities(void)
 static void impossible(void)
 {
     VIP_VI_ATTRIBUTES wrong = vi_attributes(&one, VIP_SERVICE_UNRELIABLE);
+    VIP_MUSUBI_QOS quality;
     VIP_VI_HANDLE vi = NULL;
     GIVES(INVALID_PARAMETER, VipCreateVi(one.nic, NULL, NULL, NULL, &vi));
     GIVES(INVALID_PARAMETER, VipCreateVi(one.nic, &wrong, NULL, NULL, NULL));
@@ -117,6 +118,12 @@ static void impossible(void)
     wrong.MaxTransferSize = one.limits.MaxTransferSize + 1;
     GIVES(INVALID_MTU, VipSetViAttributes(vi, &wrong));
     wrong.MaxTransferSize = TRANSFER_BYTES;
+    memset(&quality, 0, sizeof quality);
+    quality.Size = sizeof quality;
+    quality.Class = VIP_MUSUBI_QOS_CLASSES;
+    wrong.QoS = &quality;
+    GIVES(INVALID_QOS, VipSetViAttributes(vi, &wrong));
+    wrong.QoS = NULL;
     wrong.EnableRdmaRead = VIP_TRUE;
     GIVES(INVALID_RDMAREAD, VipSetViAttributes(vi, &wrong));
     wrong.ReliabilityLevel = 7;
@@ -146,8 +153,7 @@ static void addresses(void)
     OK(VipDisconnect(other.vi));
     /* No discriminator, and the longest. */
     set_discriminator(&at, bytes, 0);
-    begin_request(&request, one.vi, at, at);
-    request.from = address_of(&one, "");
+    begin_request(&request, one.vi, address_of(&one, ""), at);
     GIVES(SUCCESS, VipConnectWait(other.nic, &at.net, SOON, NULL, NULL, &waiting));
     GIVES(SUCCESS, VipConnectReject(waiting));
     GIVES(REJECT, end_request(&request));
@@ -169,6 +175,7 @@ static void addresses(void)
     memset(wrong.net.HostAddress, 0xfd, wrong.net.HostAddressLen);
     gave = VipConnectRequest(one.vi, &here.net, &wrong.net, 10, NULL);
     GIVES(NOT_REACHABLE, gave);
+    CHECKS(NOT_REACHABLE, VipConnectRequest);
     GIVES(NOT_REACHABLE, VipConnectPeerRequest(one.vi, &here.net, &wrong.net, 10));
     GIVES(INVALID_PARAMETER, VipConnectRequest(one.vi, &here.net, NULL, 10, NULL));
     GIVES(INVALID_PARAMETER, VipConnectRequest(one.vi, NULL, &longer.net, 10, NULL));

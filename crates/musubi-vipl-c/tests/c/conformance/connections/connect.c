@@ -130,6 +130,7 @@ static void answers(side_t *side, int me)
         while ((gave = VipConnectRequest(side->vi, &here.net, &there.net, 200, NULL)) == VIP_NO_MATCH)
             sleep_ms(1);
         GIVES(TIMEOUT, gave);
+        CHECKS(TIMEOUT, VipConnectRequest);
         WANT(now_ms() - begun >= 200);
         IN(side->vi, IDLE, NOT_DONE, VipRecvDone(side->vi, &taken));
         meet();

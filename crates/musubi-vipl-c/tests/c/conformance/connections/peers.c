@@ -32,6 +32,7 @@ static void together(side_t *side, int me)
             while ((gave = VipConnectPeerDone(side->vi, &theirs)) == VIP_NOT_DONE)
                 sleep_ms(1);
             GIVES(SUCCESS, gave);
+            CHECKS(SUCCESS, VipConnectPeerDone);
         } else
             GIVES(SUCCESS, VipConnectPeerWait(side->vi, &theirs));
         WANT_EQUAL(theirs.ReliabilityLevel, VIP_SERVICE_RELIABLE_DELIVERY);
@@ -65,6 +66,7 @@ static void alone(side_t *side, int me)
         IN(side->vi, IDLE, SUCCESS, VipConnectPeerRequest(side->vi, &here.net, &there.net, 50));
         sleep_ms(60);
         SOON_IS(VipConnectPeerDone(side->vi, NULL) == VIP_TIMEOUT);
+        CHECKS(TIMEOUT, VipConnectPeerDone);
         IN(side->vi, IDLE, INVALID_STATE, VipConnectPeerDone(side->vi, NULL));
     }
     end_vi(side->vi);
@@ -77,6 +79,7 @@ static void unlike(side_t *side, int me, int what)
     address_t here = role_address(side, me, "unlike"), there = role_address(side, 1 - me, "unlike");
     VIP_VI_ATTRIBUTES mine = vi_attributes(side, VIP_SERVICE_RELIABLE_DELIVERY);
     VIP_MUSUBI_QOS urgent;
+    VIP_RETURN gave;
     memset(&urgent, 0, sizeof urgent);
     urgent.Size = sizeof urgent;
     if (me == 1 && what == 0)
@@ -87,12 +90,21 @@ static void unlike(side_t *side, int me, int what)
         mine.QoS = &urgent;
     OK(VipCreateVi(side->nic, &mine, NULL, NULL, &side->vi));
     GIVES(SUCCESS, VipConnectPeerRequest(side->vi, &here.net, &there.net, SOON));
-    if (what == 0)
-        GIVES(INVALID_RELIABILITY_LEVEL, VipConnectPeerWait(side->vi, NULL));
-    else if (what == 1)
-        GIVES(INVALID_MTU, VipConnectPeerWait(side->vi, NULL));
+    /* One waits for it, the other looks again and again. */
+    if (me == 1)
+        while ((gave = VipConnectPeerDone(side->vi, NULL)) == VIP_NOT_DONE)
+            sleep_ms(1);
     else
-        GIVES(INVALID_QOS, VipConnectPeerWait(side->vi, NULL));
+        gave = VipConnectPeerWait(side->vi, NULL);
+    if (what == 0)
+        GIVES(INVALID_RELIABILITY_LEVEL, gave);
+    else if (what == 1)
+        GIVES(INVALID_MTU, gave);
+    else
+        GIVES(INVALID_QOS, gave);
+    CHECKS(INVALID_RELIABILITY_LEVEL, VipConnectPeerDone VipConnectPeerWait);
+    CHECKS(INVALID_MTU, VipConnectPeerDone VipConnectPeerWait);
+    CHECKS(INVALID_QOS, VipConnectPeerDone VipConnectPeerWait);
     WANT_EQUAL(state_of(side->vi), VIP_STATE_IDLE);
     meet();
     end_vi(side->vi);

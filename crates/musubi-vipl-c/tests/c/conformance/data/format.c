@@ -115,6 +115,39 @@ static void receives(void)
     end_sides(&one, &other);
 }
 
+/* Words that are not the program's to fill may hold anything, as those of free lists do; they stay. What a posted descriptor says is read
+ * when it is posted. */
+static void left_overs(void)
+{
+    VIP_DESCRIPTOR *receive = prepare(&other, 0, 0, 64), *send = prepare(&one, 0, 0, 32);
+    VIP_DESCRIPTOR *both[2];
+    unsigned i;
+    both[0] = receive, both[1] = send;
+    connect_sides(&one, &other, VIP_SERVICE_RELIABLE_RECEPTION);
+    for (i = 0; i < 2; i++) {
+        HEAD(both[i]).Next.AddressBits = 0x1122334455667788u;
+        HEAD(both[i]).NextHandle = 0x99aabbcc;
+        HEAD(both[i]).Reserved = ~0u;
+        HEAD(both[i]).Status = ~0u;
+    }
+    fill(data_of(&one, 0), 32, 5);
+    memset(data_of(&other, 0), 0, 128);
+    post_recv(&other, receive);
+    LOCAL(receive, 0).Data.Address = data_of(&other, 64);
+    LOCAL(receive, 0).Length = 1;
+    HEAD(receive).SegCount = 7;
+    post_send(&one, send);
+    SENT(&one, send, VIP_STATUS_OP_SEND);
+    RECEIVED(&other, receive, 0);
+    WANT(is_filled(data_of(&other, 0), 32, 5) && is_all(data_of(&other, 64), 64, 0));
+    for (i = 0; i < 2; i++) {
+        WANT_EQUAL(HEAD(both[i]).Next.AddressBits, 0x1122334455667788u);
+        WANT_EQUAL(HEAD(both[i]).NextHandle, 0x99aabbcc);
+        WANT_EQUAL(HEAD(both[i]).Reserved, ~0u);
+    }
+    end_sides(&one, &other);
+}
+
 /* What is posted nowhere near a descriptor: the call says so, and the error handler; the queue stays as it was. */
 static void no_descriptors(ear_t *ear)
 {
@@ -161,6 +194,7 @@ int main(int count, char **arguments)
         for (mistake = 0; mistake < MISTAKES; mistake++)
             sends(levels[level], (enum mistake)mistake);
     receives();
+    left_overs();
     no_descriptors(&ear);
     close_side(&one);
     close_side(&other);
