@@ -261,3 +261,60 @@ fn futures_are_woken_under_any_executor() {
     }
     remote.join().unwrap();
 }
+
+/// Two channels to control, so that it can wait for both.
+static PLAN_OF_TWO: musubi_core::plan::Plan<'static> = musubi_core::plan::Plan {
+    name: "channels-two",
+    fifos: &[talk::fifo("first", 1, 0, 8, 64), talk::fifo("second", 1, 0, 8, 64)],
+    ..talk::PLAN
+};
+
+fn attach_two(domain: &str, instance: &str) -> musubi_linux::Participant {
+    let options = musubi_linux::Options::new(&PLAN_OF_TWO, domain);
+    let options = musubi_linux::Options { instance: Some(instance.to_owned()), ..options };
+    musubi_linux::Participant::attach(options).unwrap()
+}
+
+#[test]
+fn one_waits_for_several_ends_at_once() {
+    let instance = instance();
+    let control = attach_two("control", &instance);
+    let gateway = attach_two("gateway", &instance);
+    let ends = [control.open_receiving(0).unwrap(), control.open_receiving(1).unwrap()];
+    let both = [&ends[0], &ends[1]];
+    let sending = [gateway.open_sending(0).unwrap(), gateway.open_sending(1).unwrap()];
+    let most = musubi_core::channel::WAIT_MAX;
+    assert_eq!(control.wait_any(&vec![&ends[0]; most + 1], Deadline::Poll), Err(Error::TooLong));
+    assert_eq!(control.wait_any(&vec![&ends[0]; most], Deadline::Poll), Err(Error::Timeout));
+    assert_eq!(control.wait_any(&both, Deadline::Poll), Err(Error::Timeout));
+    let begin = Instant::now();
+    assert_eq!(control.wait_any(&both, Deadline::after(Duration::from_millis(20))), Err(Error::Timeout));
+    assert!(begin.elapsed() >= Duration::from_millis(20));
+    // What is there already, at either.
+    for (place, end) in ends.iter().enumerate() {
+        send(&sending[place], place as u32).unwrap();
+        assert_eq!(control.wait_any(&both, Deadline::after(PATIENCE)), Ok(()));
+        assert_eq!(control.wait_any(&both, Deadline::Poll), Ok(()), "a level");
+        assert_eq!(receive(end).unwrap(), place as u32);
+        assert_eq!(control.wait_any(&both, Deadline::Poll), Err(Error::Timeout));
+    }
+    // What comes while it sleeps, at either. At last the sender is lost, which ends it too.
+    let (asks, asked) = std::sync::mpsc::channel::<u64>();
+    let sender = thread::spawn(move || {
+        let _open = &gateway;
+        for round in asked {
+            thread::sleep(Duration::from_millis(round % 3));
+            send(&sending[round as usize % 2], 7).unwrap();
+        }
+    });
+    for round in 0..20 {
+        let until = Deadline::after(PATIENCE);
+        asks.send(round).unwrap();
+        assert_eq!(control.wait_any(&both, until), Ok(()));
+        assert!(!until.passed());
+        assert_eq!(receive(&ends[round as usize % 2]).unwrap(), 7);
+    }
+    drop(asks);
+    assert_eq!(control.wait_any(&both, Deadline::after(PATIENCE)), Ok(()));
+    sender.join().unwrap();
+}

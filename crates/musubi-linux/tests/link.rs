@@ -314,3 +314,19 @@ fn a_new_segment_takes_the_old_place() {
     assert_eq!((again.generation(), segment.generation()), (first, first), "handed on by the gateway");
     assert_eq!(segment.address(), address);
 }
+
+#[test]
+fn who_is_not_let_in_is_named_with_the_reason() {
+    let instance = instance();
+    let control = Participant::attach(options(CONTROL, &instance)).unwrap();
+    assert!(control.obstacles().is_empty());
+    let strange = musubi_linux::Options { plan: &OTHER_PLAN, ..options(GATEWAY, &instance) };
+    let refused = Participant::attach(strange).unwrap_err();
+    assert!(matches!(refused, Error::PlanMismatch { participant: 0, .. }), "{refused}");
+    eventually("the note", || !control.obstacles().is_empty());
+    let obstacles = control.obstacles();
+    let [(1, Error::PlanMismatch { participant: 1, ours, theirs })] = obstacles[..] else { panic!("{obstacles:?}") };
+    assert_eq!((ours, theirs), (PLAN.hash, OTHER_PLAN.hash));
+    let _gateway = Participant::attach(options(GATEWAY, &instance)).unwrap();
+    assert!(control.obstacles().is_empty(), "it is linked");
+}

@@ -294,6 +294,30 @@ fn killed_processes_lose_and_repeat_nothing() {
     assert_ne!(observer.epoch(0), 0);
 }
 
+#[test]
+fn an_observer_sees_who_is_there_and_the_parts_of_its_section() {
+    let (twin, instance) = (Twin::new(&PLAN).unwrap(), instance());
+    let observer = Observer::new(&PLAN, &twin.device(&PLAN, MASTER).unwrap()).unwrap();
+    let part = |participant, epoch, part| observer.part(participant, epoch, part).is_some();
+    assert_eq!([0, 1, 2, 3].map(|participant| observer.epoch(participant)), [0; 4]);
+    assert!(!part(0, 0, layout::Part::Tx(DOWN)));
+    let mut last = 0;
+    for _ in 0..3 {
+        let master = attach(&twin, MASTER, &instance);
+        let epoch = observer.epoch(0);
+        assert!(epoch != 0 && epoch != last, "each life has a number of its own");
+        assert_eq!([1, 2].map(|participant| observer.epoch(participant)), [0; 2]);
+        let _down = master.open_sending(DOWN).unwrap();
+        let words = observer.part(0, epoch, layout::Part::Tx(DOWN)).unwrap();
+        assert_eq!(words.get(layout::tx::OPEN), 1);
+        assert!(part(0, epoch, layout::Part::Rx(UP)) && part(0, epoch, layout::Part::Ticket(0)));
+        assert!(!part(0, epoch, layout::Part::Tx(UP)), "it does not send there");
+        assert!(!part(0, epoch.wrapping_add(2), layout::Part::Tx(DOWN)), "another life in that bank");
+        assert!(!part(1, epoch, layout::Part::Tx(UP)) && !part(9, epoch, layout::Part::Tx(UP)));
+        last = epoch;
+    }
+}
+
 fn take_all(up: &impl ReceivingEnd, returned: &mut Vec<u32>) {
     match up.wait(Deadline::At(now_ns() + 1_000_000)) {
         Ok(()) | Err(CoreError::PeerGone | CoreError::Timeout) => (),

@@ -141,4 +141,26 @@ mod tests {
         assert!(other.may_attach(&domain(&[], &[9])) && other.may_attach(&domain(&[], &[7])));
         assert!(!other.may_attach(&domain(&[own.uid + 2], &[10])));
     }
+
+    #[test]
+    fn who_may_attach_anywhere_may_look_and_so_may_we_and_root() {
+        let own = Credentials::own();
+        let user = |uid, gid| Credentials { pid: 1, uid, gid, groups: vec![] };
+        let (named, other) = (own.uid + 1, own.uid + 2);
+        let (ours, uids) = ([own.uid], [named]);
+        let domains = [domain(&ours, &[]), domain(&uids, &[77])];
+        let liveness = musubi_core::plan::Liveness { heartbeat_ns: 1, stalled_ns: 2 };
+        let plan = Plan { name: "p", hash: 1, domains: &domains, fifos: &[], smems: &[], liveness };
+        assert!(own.may_observe(&plan) && user(ROOT, 5).may_observe(&plan));
+        assert!(user(named, 5).may_observe(&plan) && user(other, 77).may_observe(&plan));
+        assert!(!user(other, 5).may_observe(&plan));
+    }
+
+    #[test]
+    fn a_process_is_its_number_and_its_user() {
+        let own = Credentials::own();
+        let as_of = |pid, uid| Credentials { pid, uid, gid: 0, groups: vec![] };
+        assert!(own.same_process(&as_of(own.pid, own.uid)));
+        assert!(!own.same_process(&as_of(own.pid + 1, own.uid)) && !own.same_process(&as_of(own.pid, own.uid + 1)));
+    }
 }

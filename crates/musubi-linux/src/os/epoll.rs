@@ -88,6 +88,13 @@ mod tests {
     use crate::os::descriptor::Descriptor;
     use rustix::event::{EventfdFlags, eventfd};
 
+    /// [`REFUSED`] is the process's; one test at a time sets it.
+    static SETTING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+    fn setting() -> std::sync::MutexGuard<'static, ()> {
+        SETTING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     /// How long a wait for nothing takes, and what it gives.
     fn timed(set: &Descriptor, events: &mut [Event], timeout_ns: u64) -> (usize, u64) {
         let begin = now_ns();
@@ -97,6 +104,7 @@ mod tests {
 
     #[test]
     fn a_timeout_ends_and_an_event_comes_also_where_the_call_is_refused() {
+        let _alone = setting();
         let (set, mut events) = (Descriptor::epoll().unwrap(), [NO_EVENT; 2]);
         for refused in [false, true] {
             REFUSED.store(refused, Ordering::Relaxed);
@@ -117,8 +125,22 @@ mod tests {
 
     #[test]
     fn an_error_that_repeats_does_not_spin() {
+        let _alone = setting();
         let not_a_set = Descriptor::from(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
         let (count, took_ns) = timed(&not_a_set, &mut [NO_EVENT], 100);
         assert!(count == 0 && took_ns >= ERROR_PAUSE.as_nanos() as u64, "{count} after {took_ns}");
+    }
+
+    #[test]
+    fn the_precise_call_is_for_times_between_milliseconds_until_it_is_refused() {
+        let _alone = setting();
+        let not_a_set = Descriptor::from(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
+        let tries = |timeout_ns| {
+            REFUSED.store(false, Ordering::Relaxed);
+            wait(&not_a_set, &mut [NO_EVENT], timeout_ns);
+            REFUSED.load(Ordering::Relaxed)
+        };
+        assert_eq!([Some(100), Some(1_500_000)].map(tries), [true; 2]);
+        assert_eq!([Some(0), Some(1_000_000), Some(7_000_000)].map(tries), [false; 3]);
     }
 }

@@ -152,7 +152,8 @@ mod tests {
         for errno in [Errno::PERM, Errno::NOMEM, Errno::AGAIN] {
             let refused = locking_refused("locking", errno);
             let Error::Permission { action: "locking", current, .. } = &refused else { panic!("{refused}") };
-            assert!(current.starts_with("RLIMIT_MEMLOCK is ") && current.len() > "RLIMIT_MEMLOCK is  bytes".len());
+            let limit = getrlimit(Resource::Memlock).current.map_or("unlimited".into(), |bytes| bytes.to_string());
+            assert_eq!(*current, format!("RLIMIT_MEMLOCK is {limit} bytes"));
         }
         assert!(matches!(locking_refused("locking", Errno::IO), Error::System { action: "locking", .. }));
     }
@@ -187,5 +188,25 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn who_has_one_processor_by_necessity_may_not_spin() {
+        // In a process of its own, as the choice of any thread is the process's.
+        if std::env::var_os("MUSUBI_TEST_ALONE").is_none() {
+            let name = "os::realtime::tests::who_has_one_processor_by_necessity_may_not_spin";
+            let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+            again.args(["--exact", name, "--test-threads=1"]).env("MUSUBI_TEST_ALONE", "1");
+            assert!(again.stdout(std::process::Stdio::null()).status().unwrap().success());
+            return;
+        }
+        let (core, several) = (cores()[0], cores().len() > 1);
+        assert_eq!(spin_allowed(), several);
+        let mut only = CpuSet::new();
+        only.set(core);
+        sched_setaffinity(None, &only).unwrap();
+        assert!(!spin_allowed());
+        pin_to_core(core).unwrap();
+        assert!(!spin_allowed(), "there was nothing to choose");
     }
 }

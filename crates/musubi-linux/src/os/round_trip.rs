@@ -38,6 +38,7 @@ mod tests {
         }
         let time_ns = round_trip_ns(&near).unwrap();
         assert!((1_000..10_000_000_000).contains(&time_ns), "{time_ns}");
+        assert_eq!(round_trip_ns(&listener), None, "nothing has been acknowledged");
         assert_eq!(round_trip_ns(std::fs::File::open("/dev/null").unwrap()), None);
     }
 }

@@ -150,3 +150,42 @@ impl Registry {
         holding.core.gate.get()?.set_waker(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+    use crate::os::credentials::Credentials;
+    use crate::os::forks::Kept;
+    use crate::process::rendezvous::connection::Connection;
+    use crate::process::rendezvous::dial::Dial;
+
+    fn connection(stage: Stage, since_ns: u64) -> Connection {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (one, _) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        Connection::new(Kept::new(one.into()), stage, Credentials::own(), since_ns)
+    }
+
+    #[test]
+    fn the_next_thing_due_is_the_earliest_of_all_that_wait() {
+        let mut registry = Registry::default();
+        assert_eq!(registry.next_due_ns(), u64::MAX);
+        registry.dials.insert(1, Dial { connection: Some(9), ..Dial::at(3) });
+        assert_eq!(registry.next_due_ns(), u64::MAX, "that one waits for its answer");
+        registry.connections.insert(1, connection(Stage::Linked(1, 1), 5));
+        registry.connections.insert(2, connection(Stage::Observer, 6));
+        assert_eq!(registry.next_due_ns(), u64::MAX, "who has said who he is has time");
+        registry.connections.insert(3, connection(Stage::Accepted, 700));
+        assert_eq!(registry.next_due_ns(), 700 + HALF_OPEN_NS_MAX);
+        registry.create_again_ns = Some(600);
+        assert_eq!(registry.next_due_ns(), 600);
+        registry.accept_again_ns = Some(500);
+        assert_eq!(registry.next_due_ns(), 500);
+        registry.dials.insert(2, Dial::at(400));
+        assert_eq!(registry.next_due_ns(), 400);
+        registry.accept_again_ns = None;
+        registry.dials.clear();
+        assert_eq!(registry.next_due_ns(), 600);
+    }
+}

@@ -82,4 +82,58 @@ mod tests {
         assert!(!has_room(SHARE, hostile + SHARE));
         assert!(has_room(OF_USER_MAX - 1, OF_USER_MAX - 1), "alone it may owe more");
     }
+
+    #[test]
+    fn what_others_owe_is_theirs_and_counts_for_all() {
+        let mut abandoned = Abandoned::default();
+        let owed = |uid, descriptors| std::iter::repeat_n((uid, descriptors), 8);
+        assert!(abandoned.leave_room(1, owed(1, 0)));
+        assert!(abandoned.leave_room(1, owed(2, SHARE)), "what another one owes");
+        assert!(abandoned.leave_room(1, owed(1, SHARE - 1)));
+        assert!(!abandoned.leave_room(1, owed(1, SHARE)), "eight times eight");
+        assert!(abandoned.leave_room(1, owed(2, OF_ALL_MAX / 8).chain([(1, SHARE - 1)])), "a share is left");
+        assert!(!abandoned.leave_room(1, owed(2, OF_ALL_MAX / 8).chain([(1, SHARE)])));
+        assert!(abandoned.leave_room(1, owed(2, OF_ALL_MAX / 8 - 1).chain([(1, 7)])));
+    }
+
+    #[test]
+    fn what_is_given_up_unread_is_owed_until_it_is_read_or_closed() {
+        use std::sync::Arc;
+
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+        use crate::os::credentials::Credentials;
+        use crate::os::descriptor::Descriptor;
+        use crate::process::rendezvous::connection::{Outgoing, Sent, Stage};
+        use crate::process::rendezvous::message::Message;
+
+        let uid = Credentials::own().uid;
+        let mut abandoned = Abandoned::default();
+        let mut others = Vec::new();
+        for descriptors in [0, 1, 3] {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let (one, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+            let mut connection = Connection::new(Kept::new(one.into()), Stage::Accepted, Credentials::own(), 0);
+            for smem in 0..descriptors {
+                let fd = Some(Arc::new(Descriptor::event().unwrap()));
+                let outgoing = Outgoing { message: Message::Segment { smem, generation: 1 }, fd };
+                assert_eq!(connection.send(outgoing, 0), Sent::Done);
+            }
+            abandoned.take(connection);
+            others.push(other);
+        }
+        let owed = |abandoned: &Abandoned| abandoned.0.iter().map(|of| of.descriptors).collect::<Vec<_>>();
+        assert_eq!(owed(&abandoned), [1, 3], "who owes nothing is let go");
+        abandoned.drop_read();
+        assert_eq!(owed(&abandoned), [1, 3]);
+        assert!(abandoned.leave_room(uid, [(uid, 3)].into_iter()) && abandoned.leave_room(uid + 1, [].into_iter()));
+        assert!(!abandoned.leave_room(uid, [(uid, 60)].into_iter()), "sixty and four");
+        assert!(abandoned.leave_room(uid + 1, [(uid, 60)].into_iter()));
+        others.truncate(2);
+        abandoned.drop_read();
+        assert_eq!(owed(&abandoned), [1]);
+        others.clear();
+        abandoned.drop_read();
+        assert_eq!(owed(&abandoned), [0; 0]);
+    }
 }
