@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const ROUNDS_MAX: u32 = 20_000;
 
 /// One side: what it has sent, and what it has heard.
-struct Side {
+struct Speaker {
     session: Session,
     /// By class: number of the link, number of the text, length.
     sent: Vec<Vec<(u64, u32, usize)>>,
@@ -34,12 +34,12 @@ fn text(number: u32, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (number as usize * 31 + at * 3) as u8).collect()
 }
 
-impl Side {
-    fn new(me: u32, network: &Network) -> Side {
+impl Speaker {
+    fn new(me: u32, network: &Network) -> Speaker {
         let session = Session::new(&identity(me), identity(1 - me).node, network, KINDS);
         let classes = || vec![Vec::new(); Priority::COUNT];
         let (sent, came) = (classes(), vec![Vec::new(); Priority::COUNT]);
-        Side { session, sent, acknowledged: Vec::new(), came, rooms: 0, ups: 0, downs: Vec::new() }
+        Speaker { session, sent, acknowledged: Vec::new(), came, rooms: 0, ups: 0, downs: Vec::new() }
     }
 
     /// True if it was taken.
@@ -92,7 +92,7 @@ impl Side {
 }
 
 /// A new connection, which the first one begins.
-fn connect(sides: &mut [Side; 2], now_ns: u64) {
+fn connect(sides: &mut [Speaker; 2], now_ns: u64) {
     sides[0].session.dial(now_ns);
     let said = sides[0].write(now_ns, usize::MAX);
     let mut greeting = Greeting::new();
@@ -101,7 +101,7 @@ fn connect(sides: &mut [Side; 2], now_ns: u64) {
 }
 
 /// What one writes arrives at the other, `step` bytes at a time; gives how many there were.
-fn carry(sides: &mut [Side; 2], from: usize, now_ns: u64, budget: usize, step: usize) -> usize {
+fn carry(sides: &mut [Speaker; 2], from: usize, now_ns: u64, budget: usize, step: usize) -> usize {
     let bytes = sides[from].write(now_ns, budget);
     let to = &mut sides[1 - from];
     let mut rest = &bytes[..];
@@ -130,7 +130,7 @@ fn carry(sides: &mut [Side; 2], from: usize, now_ns: u64, budget: usize, step: u
 
 /// Both talk, with so many frames each, through so many cuts, and leave.
 fn talk(network: &Network, frames: u32, cuts: u32, budget: usize, step: usize) {
-    let mut sides = [Side::new(0, network), Side::new(1, network)];
+    let mut sides = [Speaker::new(0, network), Speaker::new(1, network)];
     let mut now_ns = 0;
     connect(&mut sides, now_ns);
     let mut next = [0u32; 2];
@@ -153,7 +153,7 @@ fn talk(network: &Network, frames: u32, cuts: u32, budget: usize, step: usize) {
             connect(&mut sides, now_ns);
         }
         sides.iter_mut().for_each(|side| side.session.flush());
-        let is_quiet = |side: &Side| side.session.unacknowledged_bytes() == 0 && !side.session.has_output();
+        let is_quiet = |side: &Speaker| side.session.unacknowledged_bytes() == 0 && !side.session.has_output();
         if next == [frames; 2] && sides.iter().all(is_quiet) {
             break;
         }

@@ -22,7 +22,7 @@ const MORE: &Kinds = &Kinds { least_urgent: Priority::LEAST_URGENT, shapes: &[FR
 const PATIENCE: u32 = 200_000;
 
 /// A carrier with what it hangs on.
-struct Side {
+struct Neighbour {
     carrier: ShmCarrier,
     epoll: Arc<Descriptor>,
 }
@@ -40,17 +40,17 @@ fn system(name: &str) -> Topology {
     Topology { system: format!("{name}-{}", std::process::id()), ..Topology::single_machine() }
 }
 
-fn open(topology: &Topology, node: u32, incarnation: u32, kinds: &'static Kinds) -> Result<Side, LinkError> {
+fn open(topology: &Topology, node: u32, incarnation: u32, kinds: &'static Kinds) -> Result<Neighbour, LinkError> {
     let epoll = Arc::new(Descriptor::epoll().unwrap());
     let carrier = ShmCarrier::open(Arc::new(topology.clone()), id(node), incarnation, Arc::clone(&epoll), kinds)?;
-    Ok(Side { carrier, epoll })
+    Ok(Neighbour { carrier, epoll })
 }
 
 fn header(number: u8, bytes: usize, tag: u32) -> Header {
     Header { class: class(number), length: bytes as u32, tag, ..Header::new(0) }
 }
 
-impl Side {
+impl Neighbour {
     /// Descriptors that are ready, and what is due.
     fn turn(&mut self) {
         let mut events = [epoll::NO_EVENT; 16];
@@ -94,7 +94,7 @@ fn frame(report: Option<Report<Block>>) -> (u32, u32) {
 }
 
 /// Links each of the sides with the first one, which wants them.
-fn link(sides: &mut [Side], nodes: &[u32]) {
+fn link(sides: &mut [Neighbour], nodes: &[u32]) {
     for node in &nodes[1..] {
         sides[0].carrier.want(now_ns(), id(*node), true);
     }
@@ -116,15 +116,16 @@ fn link(sides: &mut [Side], nodes: &[u32]) {
 }
 
 /// Sides 1, 2 and so on of a system, each linked with the first.
-fn linked(name: &str, count: u32) -> (Topology, Vec<Side>) {
+fn linked(name: &str, count: u32) -> (Topology, Vec<Neighbour>) {
     let topology = system(name);
     let nodes: Vec<u32> = (1..=count).collect();
-    let mut sides: Vec<Side> = nodes.iter().map(|node| open(&topology, *node, 10 + node, KINDS).unwrap()).collect();
+    let mut sides: Vec<Neighbour> =
+        nodes.iter().map(|node| open(&topology, *node, 10 + node, KINDS).unwrap()).collect();
     link(&mut sides, &nodes);
     (topology, sides)
 }
 
-fn report(side: &mut Side) -> Report<Block> {
+fn report(side: &mut Neighbour) -> Report<Block> {
     for _ in 0..PATIENCE {
         if let Some(report) = side.next() {
             return report;
@@ -210,7 +211,7 @@ fn a_link_that_breaks_the_protocol_ends_and_comes_back() {
 }
 
 /// The senders of what is at hand, one after the other, while nothing else happens.
-fn senders(side: &mut Side, most: usize) -> Vec<u32> {
+fn senders(side: &mut Neighbour, most: usize) -> Vec<u32> {
     let at_hand = std::iter::from_fn(|| side.carrier.next_report(now_ns()));
     at_hand.take(most).map(|report| frame(Some(report)).0).collect()
 }
@@ -343,7 +344,7 @@ fn who_sleeps_is_rung_once_for_what_is_sent() {
         while side.next().is_some() {}
         side.turn();
     }
-    let is_rung = |side: &Side| epoll::wait(&side.epoll, &mut [epoll::NO_EVENT; 4], Some(0)) > 0;
+    let is_rung = |side: &Neighbour| epoll::wait(&side.epoll, &mut [epoll::NO_EVENT; 4], Some(0)) > 0;
     sides[0].send(2, 1, 8, 1);
     sides[0].carrier.flush(now_ns());
     assert!(!is_rung(&sides[1]), "it does not sleep");
@@ -434,7 +435,7 @@ fn a_class_without_budget_is_refused_and_hears_of_room_at_its_time() {
         let rules = if node == 1 { vec![rule.clone()] } else { Vec::new() };
         topology.nodes.insert(id(node), Place { shared_memory: Some("a".into()), rules, ..Place::default() });
     }
-    let mut sides: Vec<Side> = (1..=3).map(|node| open(&topology, node, node, KINDS).unwrap()).collect();
+    let mut sides: Vec<Neighbour> = (1..=3).map(|node| open(&topology, node, node, KINDS).unwrap()).collect();
     link(&mut sides, &[1, 2, 3]);
     let first = &mut sides[0];
     assert!(!first.carrier.take_held());
@@ -447,7 +448,7 @@ fn a_class_without_budget_is_refused_and_hears_of_room_at_its_time() {
     assert_eq!((first.status(2).waited, first.status(3).waited), (Some(1), Some(0)));
     let due_ns = first.carrier.deadline_ns();
     assert!(due_ns > begin_ns + 500_000_000 && due_ns <= now_ns() + 1_000_000_000);
-    let rooms = |side: &mut Side, now_ns| {
+    let rooms = |side: &mut Neighbour, now_ns| {
         side.carrier.tick(now_ns);
         let reports = std::iter::from_fn(|| side.carrier.next_of_rest());
         reports.filter(|report| matches!(report, Report::Room { peer } if *peer == id(2))).count()
