@@ -330,3 +330,14 @@ fn who_is_not_let_in_is_named_with_the_reason() {
     let _gateway = Participant::attach(options(GATEWAY, &instance)).unwrap();
     assert!(control.obstacles().is_empty(), "it is linked");
 }
+
+#[test]
+fn a_late_time_is_armed_until_it_is_taken_back() {
+    let (control, gateway) = pair();
+    let (send, _receive) = telemetry(&control, &gateway);
+    assert!(!send.is_late_armed());
+    send.arm_late(musubi_linux::clock::now_ns() + 3_600_000_000_000);
+    assert!(send.is_late_armed());
+    send.disarm_late();
+    assert!(!send.is_late_armed());
+}

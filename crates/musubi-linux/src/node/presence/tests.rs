@@ -34,8 +34,12 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 const SHAPE: LinkShape = LinkShape { slots: 256, blocks: 8, block_bytes: 4096 };
 
 fn open(test: &str, node: u16) -> (Presence, Arc<Descriptor>) {
+    open_with(test, node, |_| ())
+}
+
+fn open_with(test: &str, node: u16, change: impl FnOnce(&mut Options)) -> (Presence, Arc<Descriptor>) {
     let epoll = Arc::new(Descriptor::epoll().unwrap());
-    let options = Options {
+    let mut options = Options {
         system: format!("{test}-{}", std::process::id()),
         hash: 7,
         node,
@@ -46,6 +50,7 @@ fn open(test: &str, node: u16) -> (Presence, Arc<Descriptor>) {
         epoll: Arc::clone(&epoll),
         token: 5 << 56,
     };
+    change(&mut options);
     (Presence::open(options).unwrap(), epoll)
 }
 
@@ -175,4 +180,43 @@ fn blocks_go_back_when_they_are_dropped_and_may_be_kept_while_they_are_few() {
     drop(sides);
     let mut byte = [0];
     assert_eq!((lent[3].copy_to(0, &mut byte), byte), (1, [3]));
+}
+
+#[test]
+fn who_is_refused_hears_why_and_is_counted() {
+    let differences: [(fn(&mut Options), Refused); 4] = [
+        (|of| of.hash = 8, Refused::Description),
+        (|of| of.frames = 2, Refused::Version),
+        (|of| of.shape = LinkShape { blocks: 4, ..SHAPE }, Refused::Version),
+        (|of| of.nodes = 1, Refused::Node),
+    ];
+    for (place, (change, reason)) in differences.into_iter().enumerate() {
+        let test = format!("presence-refused-{place}");
+        let ((mut one, first), (mut other, second)) = (open(&test, 1), open_with(&test, 2, change));
+        assert_eq!(one.dial(2, 1), Dialed::Begun);
+        let end = std::time::Instant::now() + PATIENCE;
+        let failed = loop {
+            assert!(std::time::Instant::now() < end, "{reason:?} is not heard");
+            ready(&first).into_iter().for_each(|source| one.ready(source, 1));
+            ready(&second).into_iter().for_each(|source| other.ready(source, 1));
+            if let Some(event) = one.next_event() {
+                break event;
+            }
+        };
+        assert!(matches!(failed, Event::Failed { peer: 2, refused } if refused == Some(reason)), "{failed:?}");
+        assert_eq!(other.counts(), Counts { refused: 1, last: Some(reason), ..Counts::default() });
+        assert_eq!((one.deadline_ns(), other.deadline_ns()), (u64::MAX, u64::MAX));
+        assert!(!other.has_event());
+    }
+}
+
+#[test]
+fn a_link_that_is_gone_rings_nobody() {
+    let mut sides = linked("presence-gone");
+    let gone = sides.links.pop().unwrap();
+    drop(gone);
+    sides.epolls.iter().for_each(|epoll| drop(ready(epoll)));
+    // The other side still has the bell, which is the same in the kernel.
+    sides.links[0].ring();
+    assert_eq!(ready(&sides.epolls[1]), []);
 }

@@ -172,6 +172,7 @@ impl RxState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::section::PeerSection;
     use crate::process::section::tests::{both, party};
     use musubi_core::layout::Part;
 
@@ -205,6 +206,22 @@ mod tests {
         for other in [(1, 2, 1), (0, 3, 1), (0, 2, 2)] {
             assert!(state.find(other).is_none(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn one_incarnation_in_one_mapping_is_itself() {
+        let section = both(party(0, 3)).1;
+        let other = both(party(0, 3)).1;
+        let part = |of: &Arc<PeerSection>| of.part(Part::Tx(0)).unwrap();
+        let link = |of, serial| TxLink { participant: 0, epoch: 3, serial, words: part(of), doorbell: None };
+        assert!(link(&section, 1).is(&link(&section, 1)));
+        assert!(!link(&section, 1).is(&link(&section, 2)), "another opening");
+        assert!(!link(&section, 1).is(&link(&other, 1)), "another mapping");
+        assert!(!link(&section, 1).is(&link(&other, 2)));
+        let sender =
+            |of, serial| RxSender { participant: 0, epoch: 3, serial, words: part(of), doorbell: None, alive: true };
+        assert!(sender(&section, 1).is(&sender(&section, 1)));
+        assert!(!sender(&section, 1).is(&sender(&section, 2)) && !sender(&section, 1).is(&sender(&other, 1)));
     }
 
     #[test]
