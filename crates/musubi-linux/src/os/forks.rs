@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{SocketFlags, accept_with};
 
-use crate::os::closing;
 use crate::os::descriptor::Descriptor;
+use crate::os::{closing, inheriting};
 
 /// Most descriptors that are kept from children at once in a process; more are left to them.
 const KEPT_MAX: usize = 4096;
@@ -78,7 +78,8 @@ impl Drop for Kept {
     }
 }
 
-fn install() {
+/// Sees to it that children learn what they are.
+pub(super) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let Ok(inert) = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK) else { return };
@@ -110,6 +111,7 @@ impl Run {
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     closing::in_child();
+    inheriting::in_child();
     let inert = INERT.load(Ordering::Acquire);
     for place in &TABLE {
         let fd = place.load(Ordering::Acquire);

@@ -9,7 +9,7 @@
 //! holder's thread id, with the highest bit while somebody waits. Where the kernel has or permits no such futex, which is
 //! asked once, waiting is on a plain one and nothing is lent. [`Told`] counts what was told; who sleeps compares the count.
 //!
-//! What it does not do: serve another process, or a child made by `fork`.
+//! What it does not do: serve another process. A child made by `fork` has none of its parent's mutexes, but may have its own.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
@@ -21,6 +21,7 @@ use rustix::thread::futex::{self as kernel, Flags};
 use rustix::thread::gettid;
 
 use crate::os::clock::{Deadline, timespec};
+use crate::os::forks;
 
 /// The word of a mutex that nobody holds.
 const FREE: u32 = 0;
@@ -29,18 +30,26 @@ const WAITERS: u32 = 1 << 31;
 /// Looks at a mutex that is held, before the kernel is asked: about as long as a short operation holds it.
 const LOOKS: u32 = 100;
 
+thread_local! {
+    /// This thread's number, once it was asked for.
+    static NUMBER: Cell<u32> = const { Cell::new(0) };
+}
+
 /// This thread's number, as the kernel has it in the words of futexes.
 #[inline]
 fn thread_id() -> u32 {
-    thread_local! {
-        static NUMBER: Cell<u32> = const { Cell::new(0) };
-    }
     NUMBER.with(|number| {
         if number.get() == 0 {
+            forks::install();
             number.set(gettid().as_raw_nonzero().get() as u32);
         }
         number.get()
     })
+}
+
+/// In a child made by `fork`: its thread has another number than the one that it is a copy of.
+pub(super) fn in_child() {
+    NUMBER.with(|number| number.set(0));
 }
 
 /// Whether the kernel lends priorities; asked once, with a word of our own.
@@ -304,6 +313,27 @@ mod tests {
         std::thread::scope(|scope| assert!(scope.spawn(|| mutex.try_lock().is_none()).join().unwrap()));
         drop(guard);
         assert_eq!(mutex.try_lock().map(|guard| *guard), Some(5));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "there is no fork")]
+    fn a_child_takes_its_own_mutex_by_its_own_number() {
+        // The thread that forks has its number already.
+        drop(InheritingMutex::new(()).lock());
+        // SAFETY: the child makes system calls and ends without running anything of ours.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let mutex = InheritingMutex::new(());
+            let guard = mutex.lock();
+            let is_own = mutex.word.load(Ordering::Relaxed) == gettid().as_raw_nonzero().get() as u32;
+            drop(guard);
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(i32::from(!is_own)) };
+        }
+        let mut status = -1;
+        // SAFETY: `status` is room for what is written.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0, "the child takes it by its parent's number");
     }
 
     #[test]
