@@ -9,7 +9,7 @@ use std::fs::{read_dir, read_link, read_to_string};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use musubi_core::channel::{Attachment, ReceivingEnd as _, SendingEnd as _};
+use musubi_core::channel::Attachment;
 use musubi_core::layout::LinkShape;
 use musubi_linux::descriptor::Descriptor;
 use musubi_linux::node::{Event, Options, Presence, Source};

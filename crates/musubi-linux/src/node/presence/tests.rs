@@ -184,7 +184,8 @@ fn blocks_go_back_when_they_are_dropped_and_may_be_kept_while_they_are_few() {
 
 #[test]
 fn who_is_refused_hears_why_and_is_counted() {
-    let differences: [(fn(&mut Options), Refused); 4] = [
+    type Change = fn(&mut Options);
+    let differences: [(Change, Refused); 4] = [
         (|of| of.hash = 8, Refused::Description),
         (|of| of.frames = 2, Refused::Version),
         (|of| of.shape = LinkShape { blocks: 4, ..SHAPE }, Refused::Version),
