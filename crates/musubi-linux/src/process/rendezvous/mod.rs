@@ -29,3 +29,6 @@ mod obstacles;
 mod peers;
 mod segments;
 mod traffic;
+
+#[cfg(test)]
+mod tests;
