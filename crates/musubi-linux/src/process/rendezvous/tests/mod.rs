@@ -152,8 +152,7 @@ fn who_is_not_let_in_is_counted_and_noted_if_it_may_be_who_it_says() {
 #[test]
 fn calls_are_made_when_due_and_nobody_there_is_an_answer() {
     let shared = shared(party(0, 7));
-    let mut registry = Registry::default();
-    registry.dials = [(1, Dial::at(10)), (2, Dial::at(20))].into();
+    let mut registry = Registry { dials: [(1, Dial::at(10)), (2, Dial::at(20))].into(), ..Registry::default() };
     registry.dials.insert(3, Dial { connection: Some(77), ..Dial::at(1) });
     registry.call_due(&shared, 9);
     assert_eq!(registry.dials.len(), 3);
