@@ -37,9 +37,9 @@ macro_rules! conformance {
 }
 
 conformance! {
-    calls: closing errors handles header limits memory names nic opening;
-    connections: accept connect killed last_word many peers states stopped;
-    data: completions format messages notify protection rdma reliability stress;
+    calls: closing errors handles header limits memory names nic opening waiting;
+    connections: accept connect ends killed last_word many peers states stopped;
+    data: completions format large messages notify protection rdma reliability stress;
     period: armci iometer madeleine;
 }
 

@@ -99,6 +99,8 @@ static void impossible(void)
     wrong = vi_attributes(&one, VIP_SERVICE_UNRELIABLE);
     wrong.MaxTransferSize = one.limits.MaxTransferSize + 1;
     GIVES(INVALID_MTU, VipCreateVi(one.nic, &wrong, NULL, NULL, &vi));
+    wrong.MaxTransferSize = 0;
+    GIVES(INVALID_MTU, VipCreateVi(one.nic, &wrong, NULL, NULL, &vi));
     wrong = vi_attributes(&one, VIP_SERVICE_UNRELIABLE);
     wrong.EnableRdmaRead = VIP_TRUE;
     GIVES(INVALID_RDMAREAD, VipCreateVi(one.nic, &wrong, NULL, NULL, &vi));
