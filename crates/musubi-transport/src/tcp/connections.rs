@@ -195,3 +195,17 @@ fn is_final(reason: Reason) -> bool {
     use Reason::*;
     matches!(reason, Garbage | Version | System | Plan | Recipient | UnknownNode | Identity)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_trying_again_does_not_change_is_final() {
+        use Reason::*;
+        for reason in Reason::ALL {
+            let may_change = matches!(reason, Busy | Crossed | Stale | SessionUnknown | Leaving | TimeOut);
+            assert_eq!(is_final(reason), !may_change, "{reason:?}");
+        }
+    }
+}

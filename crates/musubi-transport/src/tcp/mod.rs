@@ -49,3 +49,6 @@ pub use tokens::CARRIER;
 
 /// Longest time that leaving waits for the peers' goodbyes, nanoseconds.
 pub const LEAVE_NS_MAX: u64 = 250_000_000;
+
+#[cfg(test)]
+mod tests;

@@ -428,4 +428,18 @@ mod tests {
         let due_ns = worker.names_due_ns.unwrap();
         assert!(due_ns > now_ns());
     }
+
+    #[test]
+    fn the_worker_sleeps_until_the_first_thing_is_due() {
+        let (mut worker, _) = worker("127.0.0.1:1", None);
+        worker.names_due_ns = None;
+        assert_eq!(worker.sleep_ns(), None, "nothing is");
+        let later = |s: u64| Some(now_ns() + s * 1_000_000_000);
+        worker.names_due_ns = later(3_000);
+        assert!((2_000_000_000_000..=3_000_000_000_000).contains(&worker.sleep_ns().unwrap()));
+        worker.closed_until_ns = later(1_000);
+        assert!((500_000_000_000..=1_000_000_000_000).contains(&worker.sleep_ns().unwrap()));
+        worker.closed_until_ns = Some(1);
+        assert_eq!(worker.sleep_ns(), Some(0));
+    }
 }
