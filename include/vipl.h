@@ -460,8 +460,9 @@ VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG Info
 /* The name service knows the description's NICs, with or without these two. */
 VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID NSInitInfo);
 VIP_RETURN VipNSShutdown(VIP_NIC_HANDLE NicHandle);
-/* The host part of a NIC's address, by the NIC's name or its machine's; the discriminator is left as it is. NameIndex counts
- * those of one name from 0. VIP_ERROR_NAMESERVICE. */
+/* The host part of a NIC's address, by the NIC's name, or its machine's or the host of its network address in the description;
+ * this machine's own names are the asking NIC's. The discriminator is left as it is. NameIndex counts those of one name from 0.
+ * VIP_ERROR_NAMESERVICE. */
 VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR *Name, VIP_NET_ADDRESS *Address, VIP_ULONG NameIndex);
 /* The name of a NIC. *NameLen: in: bytes at Name; out: bytes of the name with its end. VIP_ERROR_RESOURCE if those are more;
  * VIP_ERROR_NAMESERVICE. */

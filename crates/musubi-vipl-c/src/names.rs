@@ -1,9 +1,12 @@
 //! The name service, and what the management information tells.
 //!
 //! How it works: names are those of the description's NICs; a name that is none of them is looked up as that of a host,
-//! by the places that the description gives.
+//! by the machines and addresses that the description gives; this machine's own names are the asking NIC's.
+//!
+//! What it does not do: ask a name server.
 
 use core::ffi::{CStr, c_char, c_void};
+use std::path::Path;
 
 use musubi_vipl::address::NicNumber;
 
@@ -14,6 +17,13 @@ use crate::status::{Status, answer};
 
 /// `VIP_SMI_AUTODISCOVERY`.
 const AUTODISCOVERY: Ulong = 1;
+
+/// The name of this machine; none if it cannot be had.
+fn own_host() -> String {
+    const BYTES_MAX: usize = 256;
+    let read = musubi_linux::descriptor::read_file(Path::new("/proc/sys/kernel/hostname"), BYTES_MAX);
+    read.ok().and_then(|bytes| String::from_utf8(bytes).ok()).map(|name| name.trim().to_owned()).unwrap_or_default()
+}
 
 /// `VipNSInit`. There is nothing to begin: names come with the description.
 ///
@@ -52,7 +62,9 @@ pub unsafe extern "C" fn VipNSGetHostByName(
             // SAFETY: the caller's promise: a string that lives during the call.
             let name = unsafe { CStr::from_ptr(name) };
             let name = name.to_str().map_err(|_| Status::ErrorNameService)?;
-            let found = open.nic.with(|nic| Ok(nic.directory().named(name, nic.number()).nth(name_index as usize)))?;
+            let host = own_host();
+            let found =
+                open.nic.with(|nic| Ok(nic.directory().named(name, &host, nic.number()).nth(name_index as usize)))?;
             let found = found.ok_or(Status::ErrorNameService)?;
             // SAFETY: the caller's promise; it is not NULL.
             unsafe { put_host(address, found) };

@@ -74,8 +74,16 @@ pub struct Directory {
 pub struct NicEntry {
     /// Its name, which is also that of its host to the name service.
     pub name: String,
+    /// Other names of its host: its machine's, and what stands for the machine in its network address.
+    pub hosts: Vec<String>,
     /// How many processes may have it open at a time.
     pub slots: u16,
+}
+
+impl NicEntry {
+    fn has_host(&self, name: &str) -> bool {
+        self.hosts.iter().any(|host| host == name)
+    }
 }
 
 impl Directory {
@@ -84,12 +92,15 @@ impl Directory {
         self.nics.get(usize::from(nic.0)).map_or(0, |entry| entry.slots.min(SLOTS_MAX))
     }
 
-    /// The NICs that a host's name stands for, seen from NIC `here`: those of that name; the local one for this host's usual names.
-    pub fn named<'d>(&'d self, name: &'d str, here: NicNumber) -> impl Iterator<Item = NicNumber> + 'd {
-        let is_here = matches!(name, "localhost" | "127.0.0.1" | "::1");
-        let here = (is_here && !self.nics.iter().any(|entry| entry.name == name)).then_some(here);
-        let named = self.nics.iter().enumerate().filter(move |(_, entry)| entry.name == name);
-        named.map(|(place, _)| NicNumber(place as u16)).chain(here)
+    /// The NICs that a host's name stands for, seen from NIC `here`, whose host has the name `host`: the one of that name;
+    /// else those of that host; else the local one for this host's usual names.
+    pub fn named<'d>(&'d self, name: &'d str, host: &str, here: NicNumber) -> impl Iterator<Item = NicNumber> + 'd {
+        let own = self.find(name);
+        let of_host = self.nics.iter().enumerate().filter(move |(_, entry)| own.is_none() && entry.has_host(name));
+        let is_known = own.is_some() || self.nics.iter().any(|entry| entry.has_host(name));
+        let is_here = !name.is_empty() && (matches!(name, "localhost" | "127.0.0.1" | "::1") || name == host);
+        let local = (is_here && !is_known).then_some(here);
+        own.into_iter().chain(of_host.map(|(place, _)| NicNumber(place as u16))).chain(local)
     }
 
     /// The NIC of a name.
@@ -101,6 +112,31 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_are_found_by_every_name_that_they_have() {
+        let entry = |name: &str, hosts: &[&str]| NicEntry {
+            name: name.into(),
+            hosts: hosts.iter().map(|host| String::from(*host)).collect(),
+            slots: 1,
+        };
+        let nics = alloc::vec![
+            entry("a", &["left", "10.0.0.1"]),
+            entry("b", &["left"]),
+            entry("left", &[]),
+            entry("c", &["a"])
+        ];
+        let directory = Directory { nics };
+        let named = |name: &str| directory.named(name, "host", NicNumber(1)).map(|nic| nic.0).collect::<Vec<u16>>();
+        assert_eq!(named("b"), [1]);
+        assert_eq!(named("a"), [0], "a NIC's own name goes before a machine's");
+        assert_eq!(named("left"), [2]);
+        assert_eq!(named("10.0.0.1"), [0]);
+        assert_eq!((named("localhost"), named("host")), (alloc::vec![1], alloc::vec![1]));
+        assert!(named("elsewhere").is_empty() && named("").is_empty());
+        let two = Directory { nics: directory.nics[..2].to_vec() };
+        assert_eq!(two.named("left", "left", NicNumber(1)).map(|nic| nic.0).collect::<Vec<u16>>(), [0, 1]);
+    }
 
     #[test]
     fn host_addresses_are_read_back_and_others_are_none() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use musubi_transport::LinkError;
 use musubi_transport::limits::SLOTS_MAX;
 use musubi_transport::runtime::{self, Block, Options};
-use musubi_transport::topology::Topology;
+use musubi_transport::topology::{Place, Topology};
 
 use crate::address::{Directory, NicEntry, NicNumber};
 use crate::error::ViError;
@@ -37,15 +37,26 @@ impl NicSystem {
     /// The same of a system of this name: what holds where a description has no NICs.
     pub fn on_one_machine(system: &str) -> NicSystem {
         let topology = Topology { system: String::from(system), ..Topology::single_machine() };
-        let nic = NicEntry { name: String::from("VINIC0"), slots: SLOTS_MAX };
+        let nic = NicEntry { name: String::from("VINIC0"), hosts: Vec::new(), slots: SLOTS_MAX };
         NicSystem { directory: Directory { nics: vec![nic] }, topology: Arc::new(topology) }
     }
 
     /// The NICs of a description: name and how many processes each, and where their slots are, as nodes.
     pub fn new(nics: impl IntoIterator<Item = (String, u16)>, topology: Topology) -> NicSystem {
-        let nics = nics.into_iter().map(|(name, slots)| NicEntry { name, slots }).collect();
+        let entry = |(number, (name, slots))| {
+            let place = NicNumber(number).node(0).and_then(|node| topology.nodes.get(&node));
+            NicEntry { name, hosts: place.map(hosts).unwrap_or_default(), slots }
+        };
+        let nics = (0..).zip(nics).map(entry).collect();
         NicSystem { directory: Directory { nics }, topology: Arc::new(topology) }
     }
+}
+
+/// Names of the host of a place: its machine's, and the host in its address.
+fn hosts(place: &Place) -> Vec<String> {
+    let machine = place.shared_memory.iter().filter(|machine| !machine.is_empty()).cloned();
+    let address = place.tcp.iter().filter_map(|address| Some(address.rsplit_once(':')?.0));
+    machine.chain(address.map(|host| host.trim_matches(['[', ']']).to_owned())).collect()
 }
 
 /// Names of devices that programs of the period open.

@@ -98,7 +98,7 @@ struct Host {
 impl Host {
     fn new(node: NodeId, incarnation: u32) -> Host {
         let mut nic = NicState::new(node, incarnation);
-        let entry = |number| NicEntry { name: alloc::format!("nic{number}"), slots: SLOTS };
+        let entry = |number| NicEntry { name: alloc::format!("nic{number}"), hosts: Vec::new(), slots: SLOTS };
         nic.describe(Directory { nics: (0..NICS).map(entry).collect() });
         let tag = nic.create_tag().unwrap();
         let attributes = MemoryAttributes { tag, remote_write: true, remote_read: true };

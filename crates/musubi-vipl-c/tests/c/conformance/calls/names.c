@@ -6,6 +6,7 @@ static side_t one, other;
 static void by_name(void)
 {
     address_t found = address_of(&one, "kept"), before;
+    VIP_CHAR host[256] = { 0 };
     unsigned i;
     memset(found.net.HostAddress, 0xcc, found.net.HostAddressLen);
     found.net.HostAddressLen = 0;
@@ -19,6 +20,12 @@ static void by_name(void)
         WANT_EQUAL(found.net.DiscriminatorLen, before.net.DiscriminatorLen);
         WANT(memcmp(found.net.HostAddress + found.net.HostAddressLen, before.net.HostAddress + found.net.HostAddressLen, 8) == 0);
     }
+    /* This machine's own name is the asking NIC's. */
+    WANT(gethostname(host, sizeof host - 1) == 0);
+    GIVES(SUCCESS, VipNSGetHostByName(other.nic, host, &found.net, 0));
+    WANT(memcmp(found.net.HostAddress, other.limits.LocalNicAddress, other.limits.NicAddressLen) == 0);
+    GIVES(SUCCESS, VipNSGetHostByName(one.nic, (VIP_CHAR *)(uintptr_t) "localhost", &found.net, 0));
+    WANT(memcmp(found.net.HostAddress, one.limits.LocalNicAddress, one.limits.NicAddressLen) == 0);
     GIVES(ERROR_NAMESERVICE, VipNSGetHostByName(one.nic, (VIP_CHAR *)(uintptr_t)one.name, &found.net, 1));
     GIVES(ERROR_NAMESERVICE, VipNSGetHostByName(one.nic, (VIP_CHAR *)(uintptr_t) "no such host anywhere", &found.net, 0));
     GIVES(INVALID_PARAMETER, VipNSGetHostByName(one.nic, NULL, &found.net, 0));
