@@ -45,7 +45,7 @@ const EXCHANGE_FIFO: u8 = 10;
 const URGENT: u8 = 0;
 const FLOOD: u8 = 3;
 /// What holds for the flood's class, with control: it wakes at most each so many nanoseconds.
-const INTERVAL_NS: u64 = 1_000_000;
+const INTERVAL_NS: u64 = 250_000;
 /// What holds for all that arrives, fixed.
 const FIXED_NS: u64 = 125_000;
 /// Receives of a flood's VI, after how many the sender is told, and sends posted at a time.
@@ -311,14 +311,16 @@ struct Flood {
 
 impl Flood {
     fn connect(pair: &Pair, nic: &Arc<OpenNic>, bytes: usize, vis: usize) -> anyhow::Result<Flood> {
-        let queue = nic.nic.with(|nic| nic.create_queue((vis * RECEIVES) as u32))?;
+        let queue = nic.nic.with(|nic| nic.create_queue((vis * (RECEIVES + SENDS)) as u32))?;
         let (out, into, receives) = if pair.is_ping() { (bytes, 0, 64) } else { (0, bytes, RECEIVES) };
         let buffer = nic.shared(0);
         let kind = ViKind { reliability: Reliability::Delivery, class: FLOOD };
         let stream = |turn: usize| {
             let sends = (0..SENDS).map(|_| nic.describe(Operation::Message, (buffer, out)));
             let sends = sends.collect::<anyhow::Result<_>>()?;
-            let end = nic.connect_as(&format!("flood {turn}"), kind, (None, Some(queue)), |end| {
+            // Who floods waits for room as well as for receives.
+            let sends_to = pair.is_ping().then_some(queue);
+            let end = nic.connect_as(&format!("flood {turn}"), kind, (sends_to, Some(queue)), |end| {
                 let mut all = 0..receives;
                 all.try_for_each(|_| end.post(Queue::Receive, nic.describe(Operation::Message, (buffer, into))?))
             })?;
@@ -341,6 +343,8 @@ impl Flood {
             if went == 0 {
                 self.next()?;
             }
+            // What has completed meanwhile goes out again at once.
+            while self.take()? {}
         }
         Ok(())
     }
@@ -354,18 +358,33 @@ impl Flood {
         Ok(())
     }
 
-    /// Takes the next message of any VI; false if none came in a while.
+    /// Takes the next completion of any VI, for which it waits a while; whether it was a message.
     fn next(&mut self) -> anyhow::Result<bool> {
-        let vi: ViNumber = match self.nic.nic.wait_completion(self.queue, Deadline::after(LOAD_SLICE)) {
-            Ok((vi, _)) => vi,
-            Err(ViError::Timeout) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        };
+        match self.nic.nic.wait_completion(self.queue, Deadline::after(LOAD_SLICE)) {
+            Ok(completed) => self.completed(completed),
+            Err(ViError::Timeout) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes the next completion, if there is one.
+    fn take(&mut self) -> anyhow::Result<bool> {
+        match self.nic.nic.wait_completion(self.queue, Deadline::Poll) {
+            Ok(completed) => self.completed(completed).map(|_| true),
+            Err(ViError::Timeout) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn completed(&mut self, (vi, queue): (ViNumber, Queue)) -> anyhow::Result<bool> {
         let Some(stream) = self.streams.iter_mut().find(|stream| stream.end.vi == vi) else { bail!("a VI of nobody") };
-        match stream.end.poll(Queue::Receive) {
-            Ok(Some(used)) => stream.took(used).map(|()| true),
-            Ok(None) => Ok(false),
-            Err(error) => Err(error),
+        if queue == Queue::Send {
+            stream.posted -= usize::from(stream.end.poll(Queue::Send)?.is_some());
+            return Ok(false);
+        }
+        match stream.end.poll(Queue::Receive)? {
+            Some(used) => stream.took(used).map(|()| true),
+            None => Ok(false),
         }
     }
 }
@@ -387,7 +406,6 @@ impl FloodVi {
 
     /// Sends as many as may be; gives how many.
     fn push(&mut self) -> anyhow::Result<usize> {
-        self.reap()?;
         let count = self.credit.min(SENDS - self.posted);
         for _ in 0..count {
             self.send()?;
