@@ -60,6 +60,15 @@ pub trait Drive {
     /// sending, and before sleeping.
     fn flush(&mut self, now_ns: u64);
 
+    /// From the next [`Drive::prepare_sleep`] on frames of these classes, a bit each, are rung for. What is there of others does not
+    /// keep anybody from sleeping any more: it is to be taken in once after that. Nothing where the kernel rings for all.
+    fn ring_for(&mut self, _classes: u8) {}
+
+    /// Whether [`Drive::prepare_sleep`] found frames that may be of a class that is not rung for: how many there are at most.
+    fn left_unseen(&self) -> u32 {
+        0
+    }
+
     /// Announces that this node is about to sleep, so that peers ring. True if something came meanwhile: do not sleep.
     fn prepare_sleep(&mut self) -> bool;
 

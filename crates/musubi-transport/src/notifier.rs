@@ -82,6 +82,25 @@ impl Notifier {
         self.classes.iter().filter_map(|filtered| filtered.filter.due_at_ns(now_ns)).min().unwrap_or(u64::MAX)
     }
 
+    /// Classes whose frames would wake somebody who sleeps from now on, a bit each, and the instant at which to look again, as
+    /// then one more may; `u64::MAX` if all would. Nothing is lost if frames of the others do not even disturb who sleeps.
+    pub fn open(&self, now_ns: u64) -> (u8, u64) {
+        let (mut open, mut look_at_ns) = (u8::MAX, u64::MAX);
+        for Filtered { class, filter, .. } in &self.classes {
+            if let Some(until_ns) = filter.shut_until_ns(now_ns) {
+                open &= !(1 << class.class());
+                look_at_ns = look_at_ns.min(until_ns);
+            }
+        }
+        (open, look_at_ns)
+    }
+
+    /// Whether who sleeps can be kept from being disturbed without that a rule holds longer than it says: each rule has an
+    /// interval only, and none counts what came.
+    pub fn is_by_time_alone(&self) -> bool {
+        self.classes.iter().all(|Filtered { filter, .. }| filter.rule().every <= 1)
+    }
+
     /// Somebody has been woken, for whatever reason: nothing is put off any more.
     pub fn woken(&mut self, now_ns: u64) {
         for filtered in &mut self.classes {
@@ -122,6 +141,22 @@ mod tests {
     fn rule(number: u8, interval_ns_min: u64, latest_ns: u64) -> ClassRule {
         let filter = FilterRule { interval_ns_min, latest_ns, ..FilterRule::EACH };
         ClassRule { class: class(number), regulation: Regulation::NONE, filter }
+    }
+
+    #[test]
+    fn a_class_is_shut_from_a_wake_up_until_its_next_one_may_come() {
+        let mut notifier = Notifier::of(&[rule(3, 100, 500), rule(5, 1000, 300)]).unwrap();
+        assert!(notifier.is_by_time_alone());
+        assert_eq!(notifier.open(0), (0xff, u64::MAX), "nobody was woken yet");
+        assert!(notifier.came(10, class(3)));
+        assert_eq!(notifier.open(10), (!(1 << 3), 110));
+        assert_eq!(notifier.open(109), (!(1 << 3), 110));
+        assert_eq!(notifier.open(110), (0xff, u64::MAX));
+        assert!(notifier.came(50, class(5)));
+        assert_eq!(notifier.open(60), (!(1 << 3 | 1 << 5), 110), "the first that opens");
+        assert_eq!(notifier.open(120), (!(1 << 5), 420), "at most as late as the rule's latest time");
+        let counting = ClassRule { filter: FilterRule { every: 2, ..FilterRule::EACH }, ..rule(2, 0, 0) };
+        assert!(!Notifier::of(&[rule(3, 100, 500), counting]).unwrap().is_by_time_alone());
     }
 
     #[test]

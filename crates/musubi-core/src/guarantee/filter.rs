@@ -105,6 +105,17 @@ impl Filter {
         Some(now_ns.wrapping_add(self.left_ns(since_ns, now_ns)))
     }
 
+    /// Until when a request that came now would be held, as long as no other comes; `None` if it would be raised at once.
+    pub fn shut_until_ns(&self, now_ns: u64) -> Option<u64> {
+        if self.each {
+            return None;
+        }
+        match self.clone().weigh(now_ns, 0) {
+            Verdict::Raise => None,
+            Verdict::Hold { latest_at_ns } => Some(latest_at_ns),
+        }
+    }
+
     /// A notification was raised elsewhere, for a reason of its own; it covers all requests held so far.
     pub fn raised(&mut self, now_ns: u64) {
         self.met = false;
@@ -273,7 +284,15 @@ mod tests {
                                 latest_at_ns: start.wrapping_add(model.raises_at().unwrap() as u64),
                             },
                         };
+                        let shut_until_ns = filter.shut_until_ns(clock);
                         prop_assert_eq!(filter.offer(clock, queued), expected);
+                        if queued == 0 {
+                            let held_until_ns = match expected {
+                                Verdict::Raise => None,
+                                Verdict::Hold { latest_at_ns } => Some(latest_at_ns),
+                            };
+                            prop_assert_eq!(shut_until_ns, held_until_ns, "what was said of a request before it came");
+                        }
                     }
                     Step::Timer => prop_assert_eq!(filter.due(clock), model.ask(now)),
                     Step::Elsewhere => {

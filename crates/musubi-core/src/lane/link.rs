@@ -222,13 +222,40 @@ impl<'m> Link<'m> {
         self.unlooked & awaited::ROOM != 0 && self.must_ring()
     }
 
+    /// Says of what class the message was that has just been sent, below [`awaited::CLASSES`]: who sleeps for some classes only
+    /// is rung for those. A message of which nothing is said is for who sleeps for all.
+    #[inline(always)]
+    pub fn tell_class(&mut self, class: u8) {
+        self.unlooked |= awaited::record_of(class);
+    }
+
+    /// Whether the peer sleeps and would be woken by a message of this class, of which there is none to look for: the lane is
+    /// full of others, which the peer sleeps on.
+    #[cold]
+    pub fn must_ring_to_empty(&mut self, class: u8) -> bool {
+        sync::look_fence(Site::LaneThenLook);
+        self.peer.look(link::WAITING) & (awaited::RECORD | awaited::record_of(class)) != 0
+    }
+
     /// Announces that this node is about to sleep and wants to be rung for a record, and if `room` for room too. Gives
     /// whether there is something already. Must be preceded by [`Link::must_ring`].
     ///
     /// # Errors
     /// [`Error::PeerFault`], as from a look at room.
     pub fn announce(&mut self, room: bool) -> Result<bool, Error> {
-        let bits = awaited::RECORD | if room { awaited::ROOM } else { 0 };
+        self.announce_for(awaited::RECORD, room)
+    }
+
+    /// The same for records of some classes only, a bit each. What is there already may be of any class.
+    ///
+    /// # Errors
+    /// As [`Link::announce`].
+    pub fn announce_classes(&mut self, classes: u8, room: bool) -> Result<bool, Error> {
+        self.announce_for(awaited::records_of(classes), room)
+    }
+
+    fn announce_for(&mut self, records: u32, room: bool) -> Result<bool, Error> {
+        let bits = records | if room { awaited::ROOM } else { 0 };
         self.own.set(link::WAITING, bits);
         // A fence, not one ordered store: the looks below are at several words.
         sync::look_fence(Site::LaneSleepThenLook);

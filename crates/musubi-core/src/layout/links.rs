@@ -66,6 +66,20 @@ pub mod awaited {
     pub const RECORD: u32 = 1;
     /// Room in the own lane, or a block.
     pub const ROOM: u32 = 2;
+    /// Classes that records may have.
+    pub const CLASSES: u8 = 8;
+    /// Where the bits of the classes begin.
+    const CLASSES_AT: u32 = 8;
+
+    /// A record of this class, where not every record is awaited.
+    pub const fn record_of(class: u8) -> u32 {
+        1 << (CLASSES_AT + (class % CLASSES) as u32)
+    }
+
+    /// A record of any of these classes, a bit each.
+    pub const fn records_of(classes: u8) -> u32 {
+        (classes as u32) << CLASSES_AT
+    }
 }
 
 /// Most blocks of a link.

@@ -95,12 +95,13 @@ fn drive<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, mut state: Inher
     state.driver = Driver::Background;
     while state.driver == Driver::Background && !state.has_finished() {
         shared.serve(&mut state);
-        let until_ns = state.due_ns();
-        if state.links.prepare_sleep() {
+        let due_ns = state.due_ns();
+        if state.prepare_sleep() {
             state.links.finish_sleep();
             state = shared.make_way(state);
             continue;
         }
+        let until_ns = due_ns.min(state.put_off_ns());
         state.asleep = true;
         state.sleep_until_ns = until_ns;
         let wakers = shared.settle(&mut state);

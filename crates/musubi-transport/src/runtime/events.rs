@@ -70,11 +70,12 @@ impl<P: Protocol<Block = Block>> Node<P> {
 
 /// Lets peers ring from now on; until when the loop may sleep, unless something came meanwhile.
 fn sleep_prepared<P: Protocol<Block = Block>>(state: &mut State<P>) -> Option<u64> {
-    let until_ns = state.due_ns();
-    if state.links.prepare_sleep() {
+    let due_ns = state.due_ns();
+    if state.prepare_sleep() {
         state.links.finish_sleep();
         return None;
     }
+    let until_ns = due_ns.min(state.put_off_ns());
     state.driver = Driver::Loop;
     state.asleep = true;
     state.sleeps += 1;

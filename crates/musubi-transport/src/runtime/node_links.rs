@@ -305,6 +305,23 @@ impl NodeLinks {
         }
     }
 
+    /// Whether the kernel, not a peer, wakes who sleeps on some of the links.
+    pub(super) fn has_network(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// Frames of which classes are rung for from the next sleep on: see [`Drive::ring_for`].
+    pub(super) fn ring_for(&mut self, classes: u8) {
+        if let Some(memory) = &mut self.memory {
+            memory.ring_for(classes);
+        }
+    }
+
+    /// See [`Drive::left_unseen`].
+    pub(super) fn left_unseen(&self) -> u32 {
+        self.memory.as_ref().map_or(0, |memory| memory.left_unseen())
+    }
+
     /// Announces sleep at all links; true if something came meanwhile.
     pub(super) fn prepare_sleep(&mut self) -> bool {
         // All of them, as all are told when it is over.

@@ -137,11 +137,29 @@ impl<P: Protocol<Block = Block>> State<P> {
         }
     }
 
-    /// Whether frames of some classes wake nobody at once. Then nobody who waits may sleep on the links, where each frame
-    /// would wake it: the background thread does.
+    /// Whether frames of some classes wake nobody at once, and yet would wake who sleeps on the links: over a network, or where
+    /// a rule counts frames. Then nobody who waits may sleep there: the background thread does.
     #[inline(always)]
     pub fn is_filtered(&self) -> bool {
-        self.notifier.is_some()
+        self.notifier.as_ref().is_some_and(|notifier| self.links.has_network() || !notifier.is_by_time_alone())
+    }
+
+    /// Announces sleep on the links, to be rung for what may wake now; true if there is something meanwhile. What classes
+    /// that may not wake have left there is taken in first, so much as was there when sleep was announced.
+    pub fn prepare_sleep(&mut self) -> bool {
+        let Some(notifier) = &self.notifier else { return self.links.prepare_sleep() };
+        let (open, _) = notifier.open(self.links.last_ns());
+        let is_filtered = self.is_filtered();
+        self.links.ring_for(if is_filtered { u8::MAX } else { open });
+        if self.links.prepare_sleep() {
+            return true;
+        }
+        for _ in 0..self.links.left_unseen() {
+            if self.take_in_one().is_none() {
+                break;
+            }
+        }
+        self.has_news()
     }
 
     /// Whether the background thread is to have the links that nobody has. `idle` says that the program does not call.
@@ -173,7 +191,15 @@ impl<P: Protocol<Block = Block>> State<P> {
     pub fn due_ns(&mut self) -> u64 {
         let now_ns = self.links.last_ns();
         let due_ns = self.engine.tick(now_ns, &mut self.links).min(self.links.deadline_ns());
-        self.notifier.as_ref().map_or(due_ns, |notifier| notifier.due_ns(now_ns).min(due_ns))
+        due_ns.min(self.put_off_ns())
+    }
+
+    /// When somebody must look for what was put off, or may be there and disturbs nobody; `u64::MAX` if never.
+    pub fn put_off_ns(&self) -> u64 {
+        let Some(notifier) = &self.notifier else { return u64::MAX };
+        let now_ns = self.links.last_ns();
+        let look_at_ns = if self.is_filtered() { u64::MAX } else { notifier.open(now_ns).1 };
+        notifier.due_ns(now_ns).min(look_at_ns)
     }
 }
 

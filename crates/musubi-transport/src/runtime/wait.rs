@@ -195,18 +195,23 @@ fn sleep<'n, P: Protocol<Block = Block>>(
 ) -> Step<'n, P> {
     state.links.now_ns();
     state.links.flush_all();
-    let due_ns = state.due_ns();
-    let until_ns = match deadline {
-        Deadline::At(ns) => ns.min(due_ns),
-        Deadline::Poll | Deadline::Forever => due_ns,
-    };
-    if state.links.prepare_sleep() {
+    let (mut due_ns, before) = (state.due_ns(), state.engine.changes());
+    if state.prepare_sleep() {
         state.links.finish_sleep();
         // Under a stream that never lets us sleep the others have their turn all the same.
         if state.has_news() || shared.wanted.load(Ordering::Relaxed) & !TICK != 0 {
             state = shared.make_way(state);
         }
+    } else if state.attempt_again(before, ready) {
+        // It was among what would have woken nobody.
+        state.links.finish_sleep();
+        return Step::End(state, Ok(()));
     } else {
+        due_ns = due_ns.min(state.put_off_ns());
+        let until_ns = match deadline {
+            Deadline::At(ns) => ns.min(due_ns),
+            Deadline::Poll | Deadline::Forever => due_ns,
+        };
         state = sleep_prepared(shared, state, until_ns, due_ns);
     }
     if state.has_finished() {

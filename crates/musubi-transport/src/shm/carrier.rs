@@ -26,6 +26,8 @@ use crate::{LinkError, NodeId};
 
 /// The highest byte of our tokens.
 const TOKEN: u64 = 1 << 56;
+/// Every class.
+const ALL_CLASSES: u8 = u8::MAX;
 /// No place among the peers.
 const NOWHERE: u16 = u16::MAX;
 
@@ -73,6 +75,10 @@ pub struct ShmCarrier {
     pub(super) refusals: Refusals,
     /// What the node may send; `None` where it is not bounded.
     bounds: Option<Box<Bounds>>,
+    /// Classes whose frames are rung for while the node sleeps, a bit each.
+    rings_for: u8,
+    /// Most frames of others that were there when it last announced sleep.
+    unseen: u32,
     pub(super) data: Box<[u8; RECORD_BYTES_MAX]>,
 }
 
@@ -124,6 +130,8 @@ impl ShmCarrier {
             rounds: 0,
             refusals: Refusals::default(),
             bounds,
+            rings_for: ALL_CLASSES,
+            unseen: 0,
             data: Box::new([0; RECORD_BYTES_MAX]),
         })
     }
@@ -185,6 +193,12 @@ impl Frames for ShmCarrier {
             Some(held) => held.link.with(|lanes| records::send(lanes, header, payload)),
         };
         if sent.is_err() {
+            // What fills the lane may be of a class that wakes nobody now.
+            if let Some(held) = peer.link()
+                && held.link.with(|lanes| lanes.must_ring_to_empty(header.class.class()))
+            {
+                held.link.ring();
+            }
             if !peer.is_blocked {
                 peer.is_blocked = true;
                 self.blocked.push(place);
@@ -257,19 +271,34 @@ impl Drive for ShmCarrier {
     fn prepare_sleep(&mut self) -> bool {
         self.flush_all();
         let mut found = !self.reports.is_empty() || !self.ended.is_empty();
+        let (classes, mut unseen) = (self.rings_for, 0);
         for index in 0..self.linked.len() {
             let place = self.linked[index];
             self.ring_if_due(place);
             let peer = self.peer(place);
             let is_blocked = peer.is_blocked;
+            let announce = |lanes: &mut musubi_core::lane::Link<'_>| match classes {
+                ALL_CLASSES => lanes.announce(is_blocked),
+                some => lanes.announce_classes(some, is_blocked),
+            };
             // A fault is found again, and reported, by the next look.
-            let ready = peer.link().is_some_and(|held| held.link.with(|lanes| lanes.announce(is_blocked) != Ok(false)));
+            let ready = peer.link().is_some_and(|held| held.link.with(|lanes| announce(lanes) != Ok(false)));
             if ready {
                 self.activate(place);
-                found = true;
+                unseen += SHAPE.slots;
             }
         }
+        self.unseen = if classes == ALL_CLASSES { 0 } else { unseen };
+        found |= classes == ALL_CLASSES && unseen > 0;
         found
+    }
+
+    fn ring_for(&mut self, classes: u8) {
+        self.rings_for = classes;
+    }
+
+    fn left_unseen(&self) -> u32 {
+        self.unseen
     }
 
     fn finish_sleep(&mut self) {

@@ -52,6 +52,9 @@ pub fn send(link: &mut Link<'_>, header: &Header, payload: &[u8]) -> Result<(), 
     } else {
         link.send_block(&head, payload, spare)
     };
+    if sent.is_ok() {
+        link.tell_class(header.class.class());
+    }
     sent.map_err(|error| match error {
         musubi_core::Error::Full | musubi_core::Error::NoBlock => Refused::Full,
         _ => Refused::Broken,

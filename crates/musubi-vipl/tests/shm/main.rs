@@ -1,5 +1,7 @@
 //! Two opened NICs of one machine: what every program does.
 
+mod rules;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 

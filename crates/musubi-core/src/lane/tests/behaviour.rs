@@ -193,6 +193,36 @@ fn a_sleeper_is_rung_and_a_busy_one_is_not() {
     assert_eq!(here.has_room(), Ok(true));
 }
 
+#[test]
+fn who_sleeps_for_some_classes_is_rung_for_those() {
+    let memory = Memory::new(16, 1, 64);
+    let (mut here, _) = memory.side(0);
+    let (mut there, mut returns) = memory.side(1);
+    let sends = |here: &mut Link<'_>, class: Option<u8>| {
+        here.send(&head(1), &[], 0).unwrap();
+        if let Some(class) = class {
+            here.tell_class(class);
+        }
+        here.must_ring()
+    };
+    assert_eq!(there.announce_classes(0b1001, false), Ok(false));
+    assert_eq!(
+        [Some(1), Some(0), Some(2), Some(3), Some(7), None].map(|class| sends(&mut here, class)),
+        [false, true, false, true, false, false]
+    );
+    assert_eq!([0, 1, 3, 7].map(|class| here.must_ring_to_empty(class)), [true, false, true, false]);
+    assert_eq!(there.announce(false), Ok(true), "what nobody was rung for is there all the same");
+    assert!(here.must_ring_to_empty(1));
+    assert!(sends(&mut here, Some(6)) && sends(&mut here, None), "who sleeps for all is rung for each");
+    there.withdraw();
+    assert!(!sends(&mut here, Some(0)), "awake");
+    for _ in 0..9 {
+        assert!(take(&mut there, &mut returns).unwrap().is_some());
+    }
+    // For no class at all: for room alone.
+    assert_eq!(there.announce_classes(0, true), Ok(true), "there is room");
+}
+
 /// Every word that a hostile peer may have written, alone, at the place where it is read next.
 #[test]
 fn impossible_words_break_the_link_and_nothing_else() {

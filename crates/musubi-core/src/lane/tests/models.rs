@@ -131,6 +131,25 @@ fn loom_lane_no_wake_up_is_lost_by_the_receiver() {
     });
 }
 
+/// The same of a node that sleeps for one class only.
+#[test]
+fn loom_lane_no_wake_up_of_a_class_is_lost_by_the_receiver() {
+    model(|| {
+        let shared = Shared::new(4, 1);
+        let peer = shared.clone();
+        let sending = thread::spawn(move || {
+            let (mut link, _) = peer.memory.side(0);
+            link.send(&[1], &[], 0).unwrap();
+            link.tell_class(5);
+            link.must_ring()
+        });
+        let (mut link, _) = shared.memory.side(1);
+        let seen = link.announce_classes(1 << 5 | 1, false).unwrap();
+        let rung = sending.join().unwrap();
+        assert!(seen || rung, "asleep, and nobody rings");
+    });
+}
+
 /// A node that waits for room either sees it or is rung.
 #[test]
 fn loom_lane_no_wake_up_is_lost_by_the_sender() {
