@@ -398,7 +398,7 @@ VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE *Protec
 /* VIP_ERROR_RESOURCE while a VI or region has it. */
 VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE ProtectionHandle);
 /* Registers any memory of this process, from any address; it must stay mapped until it is given up. Each registration has a
- * handle of its own, also of the same bytes. */
+ * handle of its own, also of the same bytes. VIP_INVALID_PARAMETER where a part of it is no memory. */
 VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_ULONG Length,
                           VIP_MEM_ATTRIBUTES *MemAttributes, VIP_MEM_HANDLE *MemoryHandle);
 /* VirtualAddress is the one that was registered. What is still posted and uses the region completes with a protection error. */

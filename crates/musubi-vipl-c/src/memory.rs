@@ -3,6 +3,8 @@
 use core::ffi::c_void;
 use std::sync::PoisonError;
 
+use musubi_linux::addresses::are_mapped;
+use musubi_vipl::ViError;
 use musubi_vipl::engine::{MemoryAttributes, MemoryHandle, TagHandle};
 
 use crate::abi::{self, Handle, MemAttributes, Ulong};
@@ -103,6 +105,10 @@ pub unsafe extern "C" fn VipRegisterMem(
 fn register(open: &OpenNic, address: u64, bytes: u64, attributes: MemoryAttributes) -> Result<MemoryHandle, Status> {
     let handle = open.nic.with(|nic| {
         let handle = nic.permit(address, bytes, attributes)?;
+        if !are_mapped(address, bytes) {
+            nic.deregister(address, handle)?;
+            return Err(ViError::Parameter);
+        }
         // SAFETY: include/vipl.h asks the program for it: memory of its own that stays until it is deregistered, of which it
         // does not touch what is posted, and what peers may write only as it would what another thread writes. Its address
         // was exposed by the caller.

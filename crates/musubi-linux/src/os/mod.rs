@@ -3,6 +3,7 @@
 //! What you may rely on: nothing here knows a channel, a participant or a node; both rendezvous and the port for chips
 //! stand on it.
 
+pub mod addresses;
 pub mod clock;
 pub mod descriptor;
 pub mod epoll;

@@ -65,6 +65,14 @@ static void every_kind(void)
     free(heap);
 }
 
+/* Memory whose middle was given back. */
+static void *holed(void)
+{
+    unsigned char *mapped = (unsigned char *)mmap(NULL, 3 * 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    WANT(mapped != MAP_FAILED && munmap(mapped + 65536, 65536) == 0);
+    return mapped;
+}
+
 static void calls(void)
 {
     VIP_MEM_ATTRIBUTES attributes = { one.tag, VIP_TRUE, VIP_FALSE }, told;
@@ -72,6 +80,9 @@ static void calls(void)
     GIVES(INVALID_PARAMETER, VipRegisterMem(one.nic, in_static, 0, &attributes, &first));
     GIVES(INVALID_PARAMETER, VipRegisterMem(one.nic, NULL, 64, &attributes, &first));
     GIVES(INVALID_PARAMETER, VipRegisterMem(one.nic, (void *)(~(uintptr_t)0 - 10), 64, &attributes, &first));
+    /* Where there is no memory, or not all of it. */
+    GIVES(INVALID_PARAMETER, VipRegisterMem(one.nic, (void *)64, 64, &attributes, &first));
+    GIVES(INVALID_PARAMETER, VipRegisterMem(one.nic, holed(), 3 * 65536, &attributes, &first));
     GIVES(INVALID_PARAMETER, VipRegisterMem(one.nic, in_static, 64, NULL, &first));
     GIVES(INVALID_PARAMETER, VipRegisterMem(one.nic, in_static, 64, &attributes, NULL));
     attributes.Ptag = one.nic;
