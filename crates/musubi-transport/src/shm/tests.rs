@@ -293,7 +293,7 @@ fn links_that_have_ended_are_drained_beside_a_flood() {
     while sides[0].carrier.ended.is_empty() {
         sides[0].turn();
     }
-    assert!(sides[0].carrier.has_rest() && sides[0].carrier.prepare_sleep());
+    assert!(sides[0].carrier.has_rest() && sides[0].carrier.prepare_sleep() && !sides[0].carrier.holds_reports());
     assert_eq!(sides[0].send(3, 1, 8, 1), Sent::Full, "what is sent to the dead is lost");
     let mut from_ended = 0;
     for round in 0..200 {
@@ -349,7 +349,7 @@ fn who_sleeps_is_rung_once_for_what_is_sent() {
     sides[0].carrier.flush(now_ns());
     assert!(!is_rung(&sides[1]), "it does not sleep");
     assert_eq!(frame(sides[1].next()), (1, 1));
-    assert!(!sides[1].carrier.prepare_sleep());
+    assert!(!sides[1].carrier.prepare_sleep() && !sides[1].carrier.holds_reports() && !sides[1].carrier.has_rest());
     sides[0].send(2, 1, 8, 2);
     assert!(!is_rung(&sides[1]), "bells are for the end of a call");
     sides[0].carrier.flush(now_ns());

@@ -288,3 +288,19 @@ fn a_connection_that_breaks_is_brought_back_and_the_link_stays() {
     let said: Vec<String> = stations[0].carrier.log().into_iter().map(|entry| entry.text).collect();
     assert!(said.iter().any(|text| text.contains("node 0:2 has closed the connection")), "{said:?}");
 }
+
+#[test]
+fn links_over_the_network_are_for_who_has_another_on_it() {
+    let place = |shared: Option<&str>, tcp: Option<&str>| Place {
+        shared_memory: shared.map(String::from),
+        tcp: tcp.map(String::from),
+        ..Place::default()
+    };
+    let mut topology = Topology::single_machine();
+    assert!(!TcpCarrier::is_needed(&topology, id(1)));
+    topology.nodes.insert(id(1), place(Some("a"), None));
+    topology.nodes.insert(id(2), place(Some("a"), None));
+    assert!(!TcpCarrier::is_needed(&topology, id(1)));
+    topology.nodes.insert(id(3), place(None, Some("127.0.0.1:1")));
+    assert!(TcpCarrier::is_needed(&topology, id(1)) && TcpCarrier::is_needed(&topology, id(3)));
+}

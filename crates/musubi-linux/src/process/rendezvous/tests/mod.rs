@@ -1,6 +1,7 @@
 //! What a participant knows, and what one event or message makes of it: without its attendant, over socket pairs.
 
 mod handshake;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
