@@ -27,7 +27,7 @@ const POLLED: &str = "1.7 x cacheline_oneway + 20 ns";
 const POLLED_FACTOR: f64 = 1.7;
 const POLLED_NS: f64 = 20.0;
 
-const REQUIRED: [Rule; 7] = [
+const REQUIRED: [Rule; 22] = [
     ("vi_oneway_shm_poll_4", POLLED, AT_MOST, 1.0),
     ("vi_oneway_shm_block_4", "futex_oneway", AT_MOST, 1.15),
     ("vi_oneway_tcp_block_4", "tcp_oneway_block_4", AT_MOST, 1.10),
@@ -35,6 +35,21 @@ const REQUIRED: [Rule; 7] = [
     ("vi_write_shm_1048576", "copy_alone_1m", AT_LEAST, 0.9),
     ("vi_rate_shm_32768", "shm_copy_64k", AT_LEAST, 0.8),
     ("vi_messages_shm_64", PER_LINE, AT_LEAST, 1.5),
+    ("vi_exchange_flood_32768x1_on p99", "vi_exchange_alone_on p99", AT_MOST, 1.5),
+    ("vi_exchange_flood_32768x1_on p99.9", "vi_exchange_alone_on p99.9", AT_MOST, 2.0),
+    ("vi_rate_flood_32768x1_on", "vi_rate_flood_32768x1_off", AT_LEAST, 0.5),
+    ("vi_exchange_flood_1024x1_on p99", "vi_exchange_alone_on p99", AT_MOST, 1.5),
+    ("vi_exchange_flood_1024x1_on p99.9", "vi_exchange_alone_on p99.9", AT_MOST, 2.0),
+    ("vi_rate_flood_1024x1_on", "vi_rate_flood_1024x1_off", AT_LEAST, 0.5),
+    ("vi_exchange_flood_64x1_on p99", "vi_exchange_alone_on p99", AT_MOST, 1.5),
+    ("vi_exchange_flood_64x1_on p99.9", "vi_exchange_alone_on p99.9", AT_MOST, 2.0),
+    ("vi_rate_flood_64x1_on", "vi_rate_flood_64x1_off", AT_LEAST, 0.5),
+    ("vi_exchange_flood_64x4_on p99", "vi_exchange_alone_on p99", AT_MOST, 1.5),
+    ("vi_exchange_flood_64x4_on p99.9", "vi_exchange_alone_on p99.9", AT_MOST, 2.0),
+    ("vi_rate_flood_64x4_on", "vi_rate_flood_64x4_off", AT_LEAST, 0.5),
+    ("vi_exchange_flood_64x16_on p99", "vi_exchange_alone_on p99", AT_MOST, 1.5),
+    ("vi_exchange_flood_64x16_on p99.9", "vi_exchange_alone_on p99.9", AT_MOST, 2.0),
+    ("vi_rate_flood_64x16_on", "vi_rate_flood_64x16_off", AT_LEAST, 0.5),
 ];
 
 /// One message each time that a bare line takes.
@@ -88,6 +103,56 @@ impl Outcome {
             (None, None) => String::new(),
             (Some(ratio), None) => ratio.text(),
             (_, Some(rule)) => rule.verdict(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(name: &str, unit: &str, samples: Vec<f64>) -> Figure {
+        Figure::of_samples(name.to_owned(), unit, samples)
+    }
+
+    fn required<'o>(outcome: &'o Outcome, name: &str) -> &'o Requirement {
+        outcome.required.iter().find(|rule| rule.name == name).unwrap()
+    }
+
+    #[test]
+    fn figures_are_held_against_what_is_required_of_them() {
+        let mut run = Run::default();
+        let half = |low: f64, high: f64| [vec![low; 500], vec![high; 500]].concat();
+        run.two_cores.limits = vec![figure("cacheline_oneway", "ns", vec![100.0])];
+        run.two_cores.results = vec![
+            figure("vi_oneway_shm_poll_4", "ns", vec![190.0]),
+            figure("vi_messages_shm_64", "msg/s", vec![14e6]),
+            figure("vi_exchange_alone_on", "ns", half(10.0, 20.0)),
+            figure("vi_exchange_flood_64x4_on", "ns", half(10.0, 31.0)),
+            figure("vi_rate_flood_64x4_on", "msg/s", vec![50.0]),
+            figure("vi_rate_flood_64x4_off", "msg/s", vec![100.0]),
+        ];
+        let outcome = Outcome::of(run);
+        for (name, met) in [
+            ("vi_oneway_shm_poll_4", Some(true)),
+            ("vi_messages_shm_64", Some(false)),
+            ("vi_exchange_flood_64x4_on p99", Some(false)),
+            ("vi_exchange_flood_64x4_on p99.9", Some(true)),
+            ("vi_rate_flood_64x4_on", Some(true)),
+            ("vi_oneway_shm_block_4", None),
+        ] {
+            assert_eq!(required(&outcome, name).met, met, "{name}");
+        }
+        assert!(!outcome.all_met());
+        let verdict = outcome.verdict(&figure("vi_oneway_shm_poll_4", "ns", vec![190.0]));
+        assert_eq!(verdict, "1.00 x 1.7 x cacheline_oneway + 20 ns, at most 1.00: met");
+    }
+
+    #[test]
+    fn every_figure_that_is_compared_has_its_limit() {
+        for (name, against, ..) in REQUIRED.iter().filter(|(name, ..)| !name.contains("flood")) {
+            let limit = limit_of(name).unwrap();
+            assert!(*against == limit || against.contains(&limit), "{name} against {against}, not {limit}");
         }
     }
 }

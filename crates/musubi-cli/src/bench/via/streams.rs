@@ -13,7 +13,7 @@ use anyhow::ensure;
 use musubi_linux::clock::now_ns;
 use musubi_vipl::engine::{Queue, RemotePlace};
 
-use super::ends::{Address64, OpenNic, Operation, ViEnd, ViKind, patience};
+use super::ends::{Address64, OpenNic, Operation, SHARED_BYTES, ViEnd, ViKind, patience};
 use crate::bench::pair::{Pair, Side};
 use crate::bench::rounds::Item;
 use crate::bench::sizes::Sizes;
@@ -23,8 +23,6 @@ const RECEIVES: usize = 64;
 const TOLD_EVERY: usize = 32;
 /// Operations posted at a time.
 const SENDS: usize = 32;
-/// Most bytes of all buffers of one item.
-const BUFFERS_BYTES_MAX: usize = 2 << 20;
 
 /// Transfer goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +76,7 @@ impl Transfers {
         (what, bytes): (Transfer, usize),
         counts: bool,
     ) -> anyhow::Result<Transfers> {
-        let buffers = (BUFFERS_BYTES_MAX / bytes.max(1)).clamp(1, SENDS);
+        let buffers = (SHARED_BYTES / bytes.max(1)).clamp(1, SENDS);
         let places: Vec<Address64> = (0..buffers).map(|turn| nic.shared(turn * bytes)).collect();
         let theirs = exchange(pair, places.iter().map(|place| nic.place(*place)).collect())?;
         let operation = |turn: usize| match what {
