@@ -105,4 +105,13 @@ mod tests {
         assert_eq!(pause_ns(1_000_000), 250_000);
         assert_eq!(pause_ns(100_000_000), BEAT_NS_MAX);
     }
+
+    #[test]
+    fn what_was_told_stays_told() {
+        use rustix::event::{EventfdFlags, eventfd};
+        let told = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        assert!(!is_told(&told));
+        rustix::io::write(&told, &1u64.to_ne_bytes()).unwrap();
+        assert!(is_told(&told) && is_told(&told));
+    }
 }
