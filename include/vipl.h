@@ -451,7 +451,8 @@ VIP_RETURN VipCQNotify(VIP_CQ_HANDLE CQHandle, VIP_PVOID Context,
 
 /* ---- Errors, management, names ----------------------------------------------------------------------------------- */
 
-/* Who hears of errors that no descriptor tells, by a thread of the library. NULL: they are said on stderr, as in the beginning. */
+/* Who hears of errors that no descriptor tells, by a thread of the library. NULL: they are said on stderr, as in the
+ * beginning. A call of the former handler that has begun may still run when this returns. */
 VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,
                             void (*Handler)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR *ErrorDesc));
 /* VIP_SMI_AUTODISCOVERY with a VIP_AUTODISCOVERY_LIST: VIP_ERROR_RESOURCE if there are more NICs than entries; NumAdAddrs then

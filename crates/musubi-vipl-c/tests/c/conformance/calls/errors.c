@@ -16,7 +16,7 @@ static void make_one(side_t *side)
 static void contents(void)
 {
     VIP_ERROR_DESCRIPTOR error;
-    ear_t ear;
+    static ear_t ear;
     listen_to(&other, &ear);
     connect_sides(&one, &other, VIP_SERVICE_UNRELIABLE);
     make_one(&other);
@@ -44,7 +44,7 @@ static void contents(void)
 /* Only who has caused an error hears of it. */
 static void apart(void)
 {
-    ear_t ear, far_ear;
+    static ear_t ear, far_ear;
     listen_to(&one, &ear);
     listen_to(&other, &far_ear);
     one.vi = create_vi(&one, VIP_SERVICE_UNRELIABLE);
@@ -74,7 +74,7 @@ static void said(void)
 /* A later handler takes the former's place; NULL takes it away. */
 static void replaced(void)
 {
-    ear_t first, second;
+    static ear_t first, second;
     listen_to(&one, &first);
     listen_to(&one, &second);
     one.vi = create_vi(&one, VIP_SERVICE_UNRELIABLE);

@@ -81,7 +81,7 @@ static void descriptors(void)
     void *room = NULL;
     VIP_DESCRIPTOR *all, *taken;
     VIP_MEM_HANDLE handle;
-    ear_t ear;
+    static ear_t ear;
     WANT(posix_memalign(&room, 64, bytes) == 0);
     memset(room, 0, bytes);
     all = (VIP_DESCRIPTOR *)room;

@@ -117,7 +117,7 @@ static pid_t start_victim(void)
 int main(int count, char **arguments)
 {
     side_t side;
-    ear_t ear;
+    static ear_t ear;
     unsigned round;
     begin(count, arguments);
     if (count > 3)

@@ -196,7 +196,7 @@ static void completed_stays(void)
 
 int main(int count, char **arguments)
 {
-    ear_t ear;
+    static ear_t ear;
     begin(count, arguments);
     open_side(&one, nic_names[0]);
     open_side(&other, nic_names[1]);

@@ -152,7 +152,7 @@ static void overrun(void)
     VIP_BOOLEAN is_receive;
     VIP_DESCRIPTOR *taken;
     VIP_ERROR_DESCRIPTOR error;
-    ear_t ear;
+    static ear_t ear;
     unsigned i;
     listen_to(&other, &ear);
     OK(VipCreateCQ(other.nic, 4, &small));

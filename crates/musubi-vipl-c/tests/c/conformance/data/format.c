@@ -185,7 +185,7 @@ int main(int count, char **arguments)
 {
     unsigned level;
     int mistake;
-    ear_t ear;
+    static ear_t ear;
     begin(count, arguments);
     open_side(&one, nic_names[0]);
     open_side(&other, nic_names[1]);

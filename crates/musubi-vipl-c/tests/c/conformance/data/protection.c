@@ -153,7 +153,7 @@ static void descriptors_have_a_tag(void)
     VIP_PROTECTION_HANDLE mine = one.tag;
     VIP_MEM_HANDLE foreign;
     VIP_DESCRIPTOR *send = prepare(&one, 0, 0, 8);
-    ear_t ear;
+    static ear_t ear;
     connect_sides(&one, &other, VIP_SERVICE_RELIABLE_DELIVERY);
     listen_to(&one, &ear);
     OK(VipCreatePtag(one.nic, &one.tag));
