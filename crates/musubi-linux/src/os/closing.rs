@@ -1,19 +1,24 @@
 //! Descriptors that other processes gave us are closed by a thread of its own, since closing one may wait.
 //!
 //! What you may rely on: [`close_elsewhere`] never waits, as long as fewer than [`PLACES`] closings are held up. Memory of
-//! the kernel (memfds) is closed at once. No thread is left when nothing is to be closed.
+//! the kernel (memfds) is closed at once. No thread is left [`REST`] after the last was closed.
 //!
 //! How it works: who gives us a descriptor chooses what its end does. That of a TCP socket may linger until somebody reads, a
 //! file's of a FUSE or network file system asks a server that need not answer; and a packet socket takes with it what
 //! nobody has read from it. So what is to be closed stands in a fixed table of atomics, from which threads take it that
-//! live no longer than there is something in it. No lock: a child made by `fork` may use it at once.
+//! live little longer than there is something in it: one that rests is woken, else there is one more, as whoever gives many has
+//! many closed. Who takes one while others wait sees to another thread first, since this end may wait. No lock: a child made by `fork` may use it at once.
 //!
 //! What it does not do: end what never ends. Its thread and its descriptor are lost until the giver, or the process, ends.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::fs::fcntl_get_seals;
+use rustix::io::Errno;
+use rustix::thread::futex::{self as kernel, Flags};
+use rustix::time::Timespec;
 
 use crate::os::signals;
 
@@ -23,10 +28,16 @@ const PLACES: usize = 1024;
 const THREADS_MAX: u32 = 32;
 /// Stack of such a thread in bytes.
 const STACK_BYTES: usize = 64 << 10;
+/// How long a thread waits for more before it ends.
+const REST: Duration = Duration::from_millis(50);
 const FREE: i32 = -1;
 
 static WAITING: [AtomicI32; PLACES] = [const { AtomicI32::new(FREE) }; PLACES];
 static THREADS: AtomicU32 = AtomicU32::new(0);
+/// Those of them that rest; written by each of them.
+static RESTING: AtomicU32 = AtomicU32::new(0);
+/// How often somebody who rests was to be woken; written by who puts something down.
+static NEWS: AtomicU32 = AtomicU32::new(0);
 
 /// Closes what another process gave us.
 pub(super) fn close_elsewhere(fd: OwnedFd) {
@@ -36,7 +47,15 @@ pub(super) fn close_elsewhere(fd: OwnedFd) {
     if let Err(fd) = put(fd) {
         return close(fd);
     }
-    if enter() {
+    summon();
+}
+
+/// Sees to it that a thread looks at the table that is not held up.
+fn summon() {
+    if RESTING.load(Ordering::SeqCst) > 0 {
+        NEWS.fetch_add(1, Ordering::SeqCst);
+        let _ = kernel::wake(&NEWS, Flags::PRIVATE, 1);
+    } else if enter() {
         let closer = std::thread::Builder::new().name("musubi-close".to_owned()).stack_size(STACK_BYTES);
         if closer.spawn(close_all).is_err() {
             // No thread to be had: better late than never.
@@ -48,6 +67,7 @@ pub(super) fn close_elsewhere(fd: OwnedFd) {
 /// In a child made by `fork` none of the threads is there.
 pub(super) fn in_child() {
     THREADS.store(0, Ordering::Relaxed);
+    RESTING.store(0, Ordering::Relaxed);
 }
 
 /// Whether it is memory of the kernel, which has nobody to ask. Asking for seals asks no file system.
@@ -65,14 +85,37 @@ fn close_all() {
     signals::leave_to_program();
     loop {
         while let Some(fd) = take() {
+            if !is_empty() {
+                summon();
+            }
             close(fd);
+        }
+        if rest() {
+            continue;
         }
         THREADS.fetch_sub(1, Ordering::SeqCst);
         // What was put down since we looked may have found as many threads as there may be.
-        if WAITING.iter().all(|place| place.load(Ordering::SeqCst) == FREE) || !enter() {
+        if is_empty() || !enter() {
             return;
         }
     }
+}
+
+/// Waits for more; whether there may be some.
+fn rest() -> bool {
+    let span = Timespec { tv_sec: 0, tv_nsec: REST.subsec_nanos().into() };
+    let seen = NEWS.load(Ordering::SeqCst);
+    RESTING.fetch_add(1, Ordering::SeqCst);
+    // Who has put something down since then has seen that somebody rests.
+    let has_more = !is_empty()
+        || matches!(kernel::wait(&NEWS, Flags::PRIVATE, seen, Some(&span)), Ok(()) | Err(Errno::AGAIN | Errno::INTR));
+    RESTING.fetch_sub(1, Ordering::SeqCst);
+    has_more
+}
+
+/// Whether nothing waits to be closed.
+fn is_empty() -> bool {
+    WAITING.iter().all(|place| place.load(Ordering::SeqCst) == FREE)
 }
 
 fn put(fd: OwnedFd) -> Result<(), OwnedFd> {
@@ -204,6 +247,18 @@ mod tests {
         let mut control = SendAncillaryBuffer::new(&mut space);
         assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
         sendmsg(socket, &[std::io::IoSlice::new(b"?")], &mut control, SendFlags::NOSIGNAL).unwrap();
+    }
+
+    #[test]
+    fn each_of_many_is_closed() {
+        for _ in 0..200 {
+            let [one, other] = pair();
+            drop(Descriptor::of_others(one));
+            // Its end is seen at the other one.
+            let mut ends = [rustix::event::PollFd::new(&other, rustix::event::PollFlags::IN)];
+            let patience = Timespec { tv_sec: 30, tv_nsec: 0 };
+            assert_eq!(rustix::event::poll(&mut ends, Some(&patience)), Ok(1));
+        }
     }
 
     #[test]
