@@ -52,6 +52,10 @@ fn the_makefile_builds_them_with_pkg_config() {
     std::fs::copy(talk(), examples.join("talk.toml")).unwrap();
     for entry in std::fs::read_dir(root().join("examples/c")).unwrap() {
         let from = entry.unwrap().path();
+        // Those of libvipl lie in a folder of their own, and are built there.
+        if from.is_dir() {
+            continue;
+        }
         std::fs::copy(&from, here.join(from.file_name().unwrap())).unwrap();
     }
     // Instead of the command, which this crate does not build.
