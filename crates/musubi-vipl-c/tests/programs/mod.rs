@@ -138,7 +138,7 @@ fn issue_keys(system: &Path) {
 /// A program with arguments, and the description that its environment names.
 pub fn command(program: &Path, arguments: &str, system: Option<&Path>) -> Command {
     let mut command = Command::new(program);
-    command.args(arguments.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.args(arguments.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.env_remove("MUSUBI_SYSTEM").env("MUSUBI_DEBUG", "0");
     if let Some(system) = system {
         command.env("MUSUBI_SYSTEM", system);
@@ -150,8 +150,10 @@ pub fn command(program: &Path, arguments: &str, system: Option<&Path>) -> Comman
 pub fn succeed(mut child: Child) {
     let mut said = String::new();
     child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    let mut complained = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut complained).unwrap();
     let status = child.wait().unwrap();
-    assert!(status.success() && said.ends_with("ok\n"), "{status}: {said}");
+    assert!(status.success() && said.ends_with("ok\n"), "{status}: {said}{complained}");
 }
 
 /// Runs a program of two sides.

@@ -25,10 +25,10 @@ static void shut_down(VIP_VI_HANDLE vi, unsigned flushed_receives)
 static void *ask(void *of)
 {
     request_t *request = (request_t *)of;
-    unsigned tries = 0;
+    unsigned long begun = now_ms();
     do {
         request->gave = VipConnectRequest(request->vi, &request->from.net, &request->to.net, 50, &request->theirs);
-        WANT(++tries < 2000);
+        WANT(now_ms() - begun < SOON);
     } while (request->gave == VIP_TIMEOUT || request->gave == VIP_NO_MATCH || request->gave == VIP_ERROR_RESOURCE ||
              (request->gave == VIP_REJECT && (sleep_ms(1), 1)));
     return NULL;
