@@ -21,11 +21,9 @@ const WATCHED: [(&str, &str); 4] = [
     ("testsuite", "musubi-testsuite"),
 ];
 /// Tests of those crates that are left out. The first compares the compiler's own messages, which are others with this
-/// one; the second starts another user's process and counts its descriptors, which the tool makes too slow for its deadline; the
-/// rest is long and has a single thread, in which there is nothing to watch.
-const WATCHED_LEFT_OUT: [&str; 7] = [
+/// one; the rest is long and has a single thread, in which there is nothing to watch.
+const WATCHED_LEFT_OUT: [&str; 6] = [
     "misuse_does_not_compile",
-    "descriptors_that_one_user_never_reads",
     "guarantee::",
     "lock::tests::garbage_lets_no_two_in",
     "lock::tests::agrees_with_a_holder_and_a_queue",

@@ -23,7 +23,7 @@ use musubi_linux::clock::now_ns;
 use musubi_linux::message::{BYTES, Message, Party, Refusal};
 use musubi_linux::names::Names;
 use musubi_linux::{DeadlineExt, Direction, End, Options, Participant};
-use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType, connect, send, socket};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, send, socket_with};
 
 const CONTROL: u16 = 0;
 const HONEST: u16 = 1;
@@ -512,7 +512,7 @@ fn talk_nonsense(instance: &str) {
         (state >> 33) as u32
     };
     loop {
-        let fd = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         if connect(&fd, &address).is_ok() {
             for _ in 0..random() % 4 + 1 {
                 let bytes = match random() % 4 {

@@ -11,7 +11,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    SocketAddrUnix, SocketType, connect, recvmsg, sendmsg, socket,
+    SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg, socket_with,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -23,7 +23,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// A bare connection to a node's socket.
 fn knock(test: &str, number: u16) -> OwnedFd {
-    let fd = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let name = node::name(&options(test, number).system, number).unwrap();
     connect(&fd, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
     fd
@@ -186,7 +186,7 @@ fn another_user_is_refused() {
         let uid = rustix::process::Uid::from_raw(54_321);
         rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
         // The name has our user's number in it.
-        let fd = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let name = node::name(&options("users", 1).system, 1).unwrap().replace("/u54321/", "/u0/");
         connect(&fd, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
         post(&fd, &call_of(2).bytes(), &[]);
@@ -207,7 +207,7 @@ fn a_stranger_on_a_nodes_name_gets_nothing() {
         let squat = move || {
             let uid = rustix::process::Uid::from_raw(54_321);
             rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
-            let fd = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+            let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
             rustix::net::bind(&fd, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
             rustix::net::listen(&fd, 8).unwrap();
             fd

@@ -16,7 +16,7 @@ use musubi_linux::observe::Silent;
 use musubi_linux::{Direction, Error, Observer, Options, Participant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::net::{SendFlags, accept, send as send_to};
+use rustix::net::{SendFlags, SocketFlags, accept_with, send as send_to};
 use system::*;
 
 #[test]
@@ -68,7 +68,7 @@ impl Liar {
             while !end.load(Ordering::SeqCst) {
                 let soon = rustix::time::Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
                 if poll(&mut [PollFd::new(&forged.name, PollFlags::IN)], Some(&soon)).unwrap() > 0 {
-                    open.extend(reply(&forged, answer, accept(&forged.name).unwrap()));
+                    open.extend(reply(&forged, answer, accept_with(&forged.name, SocketFlags::CLOEXEC).unwrap()));
                 }
             }
         });
@@ -209,7 +209,7 @@ fn a_member_that_hands_on_huge_pages_is_cut_off() {
     let instance = instance();
     // The gateway has memory from before the Master's time, as it says.
     let forged = Forged::of(&PLAN_OF_HUGE_MEMORY, 1, &instance);
-    let flags = MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB | MemfdFlags::ALLOW_SEALING;
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB | MemfdFlags::ALLOW_SEALING;
     let Ok(huge) = memfd_create("huge", flags) else { return println!("SKIPPED: this kernel has no huge pages") };
     ftruncate(&huge, 2 << 20).unwrap();
     fcntl_add_seals(&huge, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).unwrap();
@@ -243,7 +243,7 @@ fn descriptors_that_one_user_never_reads_are_missing_to_nobody_else() {
     assert_eq!(control.ask(&format!("limit nofile {MASTERS_LIMIT}")), "limited");
     let answer = control.ask(&format!("attach {CONTROL} {instance} three 2000"));
     assert!(answer.starts_with("attached"), "{answer}");
-    let before: usize = control.ask("descriptors").parse().unwrap();
+    let before = control.settled_descriptors();
     assert!(hostile.ask(&format!("flood {instance} 800")).ends_with("unread"));
     // A newcomer of another user, twice, and an observer: all get what they ask for.
     for _ in 0..2 {
@@ -414,7 +414,7 @@ fn palette(forged: &Forged) -> Vec<OwnedFd> {
         [Flaw::None, Flaw::NotSealed, Flaw::WritableByOthers, Flaw::Short, Flaw::Long, Flaw::Sparse, Flaw::File];
     let mut all = vec![pipe, pair(rustix::net::SocketType::STREAM), pair(rustix::net::SocketType::DGRAM)];
     all.extend(flaws.map(|flaw| forged.section(flaw)));
-    all.extend(memfd_create("huge", MemfdFlags::HUGETLB | MemfdFlags::ALLOW_SEALING).ok());
+    all.extend(memfd_create("huge", MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::ALLOW_SEALING).ok());
     all
 }
 

@@ -27,7 +27,7 @@ fn garbage_disturbs_nobody() {
     control.attach(CONTROL, &instance);
     gateway.attach(GATEWAY, &instance);
     assert_eq!(control.ask(&format!("claim {TELEMETRY} send")), "claimed");
-    let descriptors_before = control.ask("descriptors");
+    let descriptors_before = control.settled_descriptors().to_string();
 
     let party = Party { hash: PLAN.hash, participant: 2, domain: STORAGE, epoch: 7, section_bytes: 4096 };
     let templates = [

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::AtomicU32;
+use std::time::{Duration, Instant};
 
 use musubi_core::plan::Plan;
 use musubi_linux::futex::{self, Wake, Watch};
@@ -76,6 +77,23 @@ impl Actor {
     pub fn ask(&mut self, line: &str) -> String {
         self.say(line);
         self.hear()
+    }
+
+    /// How many descriptors it has open when none is only on its way any more: the same number for longer than closing
+    /// threads rest.
+    pub fn settled_descriptors(&mut self) -> usize {
+        const SETTLED: Duration = Duration::from_millis(200);
+        let begin = Instant::now();
+        let (mut last, mut since) = (0, begin);
+        while since.elapsed() < SETTLED {
+            assert!(begin.elapsed() < Duration::from_secs(30), "the number of descriptors does not settle");
+            let now: usize = self.ask("descriptors").parse().unwrap();
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        last
     }
 
     /// Attaches; gives number and epoch.

@@ -14,7 +14,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_sea
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect, listen, recvmsg, sendmsg, socket,
+    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, sendmsg,
     socket_with,
 };
 
@@ -22,7 +22,7 @@ use crate::system::*;
 
 /// A bare connection to a participant's socket.
 pub fn knock(instance: &str, participant: u16) -> OwnedFd {
-    let fd = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let name = Names::new(PLAN.name, Some(instance)).unwrap().participant(participant);
     connect(&fd, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
     fd
@@ -34,7 +34,9 @@ pub fn fill_the_queue(instance: &str, participant: u16) -> Vec<OwnedFd> {
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
     let mut queued = Vec::new();
     loop {
-        let caller = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK, None).unwrap();
+        let caller =
+            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)
+                .unwrap();
         match connect(&caller, &address) {
             Ok(()) => queued.push(caller),
             Err(errno) => break assert_eq!(errno, rustix::io::Errno::AGAIN),
@@ -100,7 +102,7 @@ impl Forged {
 
     /// Any participant of any plan.
     pub fn of(plan: &'static Plan<'static>, participant: u16, instance: &str) -> Forged {
-        let name = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        let name = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let path = Names::new(plan.name, Some(instance)).unwrap().participant(participant);
         bind(&name, &SocketAddrUnix::new_abstract_name(path.as_bytes()).unwrap()).unwrap();
         listen(&name, 64).unwrap();
@@ -165,7 +167,7 @@ impl Forged {
         let soon = rustix::time::Timespec { tv_sec: 5, tv_nsec: 0 };
         let mut fds = [PollFd::new(&self.name, PollFlags::IN)];
         assert_eq!(poll(&mut fds, Some(&soon)).unwrap(), 1, "nobody called");
-        accept(&self.name).unwrap()
+        accept_with(&self.name, SocketFlags::CLOEXEC).unwrap()
     }
 
     /// Becomes a peer.
