@@ -1,6 +1,6 @@
 //! The NICs of a measurement and connected VIs of them.
 //!
-//! Transfer you may rely on: memory and descriptors of a NIC lie in one region that its NIC owns; descriptors are written before
+//! What you may rely on: memory and descriptors of a NIC lie in one region that its NIC owns; descriptors are written before
 //! anything is measured, and posted again and again.
 //!
 //! How it works: each process opens two NICs, one that never sleeps while it waits and one that sleeps at once. Both
@@ -50,7 +50,7 @@ pub(super) fn patience() -> Deadline {
     Deadline::after(PATIENCE)
 }
 
-/// Transfer the measured VIs run on.
+/// What the measured VIs run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Memory,
@@ -115,7 +115,7 @@ pub(super) struct OpenNic {
     connected: AtomicU32,
 }
 
-/// Transfer a VI of a measurement is like.
+/// What a VI of a measurement is like.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ViKind {
     pub reliability: Reliability,
@@ -283,7 +283,7 @@ impl OpenNic {
     }
 }
 
-/// Transfer a descriptor asks for.
+/// What a descriptor asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
     /// A send or a receive.

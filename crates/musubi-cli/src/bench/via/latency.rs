@@ -1,7 +1,7 @@
 //! One-way latency of messages: half of there and back.
 //!
-//! Transfer you may rely on: each side has two receives posted. Between a message and its answer a side makes two calls: one
-//! that gives back the receive, one that posts the send. Transfer else there is to do (posting the receive again, taking the
+//! What you may rely on: each side has two receives posted. Between a message and its answer a side makes two calls: one
+//! that gives back the receive, one that posts the send. What else there is to do (posting the receive again, taking the
 //! completed send) it does while the answer is under way, as a program does that wants a short time. That bytes arrive as
 //! they were sent is looked at once a round, outside of what is measured.
 
@@ -50,7 +50,7 @@ impl Messages {
         Ok(Messages { name, bytes, slow, end, out, sends, posted: 0, next: 0, into, turn: 0 })
     }
 
-    /// Transfer is sent in this round.
+    /// What is sent in this round.
     fn pattern(&self) -> Vec<u8> {
         (0..self.bytes).map(|place| (place as u8).wrapping_mul(7).wrapping_add(self.turn)).collect()
     }
@@ -63,7 +63,7 @@ impl Messages {
         Ok(())
     }
 
-    /// Transfer is left to do while the other side answers.
+    /// What is left to do while the other side answers.
     #[inline(always)]
     fn tidy_up(&mut self, used: Option<Address64>) -> anyhow::Result<()> {
         if let Some(used) = used {

@@ -1,10 +1,10 @@
 //! `musubi bench via`: VIs between two processes, beside the machine's own limits (seed 004).
 //!
-//! Transfer you may rely on: both ends are programs of the Rust interface (`musubi-vipl`) in two processes, each on a core of
+//! What you may rely on: both ends are programs of the Rust interface (`musubi-vipl`) in two processes, each on a core of
 //! its own; every limit is measured in the same run by the same two processes, round by round in turn with what it is the
 //! limit of.
 //!
-//! How it works: a *group* is a list of items that need the same setup ([`Group`]). Transfer has been measured is printed, and
+//! How it works: a *group* is a list of items that need the same setup ([`Group`]). What has been measured is printed, and
 //! written to the file of `--json`, after each group.
 
 mod copy_alone;
@@ -27,7 +27,7 @@ use super::run::{Figures, Run};
 use outcome::Outcome;
 pub(super) use settings::{Group, Settings};
 
-/// Transfer to measure.
+/// What to measure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Choice {
@@ -46,7 +46,7 @@ pub(super) struct Choice {
 }
 
 const EXAMPLES: &str = "\
-Transfer is measured is printed group by group, and written to the file of --json, so what an interrupted run leaves is of use. \
+What is measured is printed group by group, and written to the file of --json, so what an interrupted run leaves is of use. \
 Nothing else should run on the machine.
 
 Examples:

@@ -1,4 +1,4 @@
-//! Transfer is required of the figures of VIs, and how the whole outcome is said: tables and JSON.
+//! What is required of the figures of VIs, and how the whole outcome is said: tables and JSON.
 
 use musubi_config::table::wrapped;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub(super) struct Outcome {
     pub interface: &'static str,
 }
 
-/// Transfer a bare line's time may be exceeded by, and then added to, nanoseconds.
+/// What a bare line's time may be exceeded by, and then added to, nanoseconds.
 const POLLED: &str = "1.7 x cacheline_oneway + 20 ns";
 const POLLED_FACTOR: f64 = 1.7;
 const POLLED_NS: f64 = 20.0;

@@ -1,4 +1,4 @@
-//! Transfer is measured together: the groups of figures, how long each may take, and what both processes must know of it.
+//! What is measured together: the groups of figures, how long each may take, and what both processes must know of it.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Group {
     }
 }
 
-/// Transfer both processes must know.
+/// What both processes must know.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub group: Group,

@@ -1,6 +1,6 @@
 //! How much goes through a VI: messages, RDMA writes, RDMA reads.
 //!
-//! Transfer you may rely on: a batch ends with a message back from the side whose memory has all of it, so a sample is the time
+//! What you may rely on: a batch ends with a message back from the side whose memory has all of it, so a sample is the time
 //! of data that has arrived. Buffers are used in turn, and nobody looks at them but at the last byte, once a batch.
 //!
 //! How it works: no message may come before a receive is posted for it, so the receiver says now and then how many it has
@@ -24,7 +24,7 @@ const TOLD_EVERY: usize = 32;
 /// Operations posted at a time.
 const SENDS: usize = 32;
 
-/// Transfer goes through.
+/// What goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transfer {
     Messages,
@@ -52,7 +52,7 @@ pub(super) struct Transfers {
     end: ViEnd,
     /// Descriptors of the operations (ping), in turn.
     operations: Vec<Address64>,
-    /// Transfer tells the sender, or ends a batch.
+    /// What tells the sender, or ends a batch.
     told: Vec<Address64>,
     next: usize,
     next_told: usize,
@@ -149,7 +149,7 @@ impl Transfers {
             }
         }
         if self.what == Transfer::Messages {
-            // Transfer was told meanwhile comes before the answer.
+            // What was told meanwhile comes before the answer.
             let told = count / TOLD_EVERY;
             let heard = (self.credit + count - RECEIVES) / TOLD_EVERY;
             for _ in heard..told {
