@@ -14,9 +14,11 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use musubi_transport::links::Block;
 
-use crate::engine::{CONTROL_BYTES, Completion, LocalPlace, MemoryHandle, SEGMENT_BYTES};
+use crate::engine::{CONTROL_BYTES, Completion, ControlWords, LocalPlace, MemoryHandle, SEGMENT_BYTES, SegmentWords};
 
-/// Where a completion is written in a control segment.
+/// Where the words lie in a control segment: those that are read, and those into which a completion is written.
+const SEGMENTS_AT: usize = 12;
+const CONTROL_AT: usize = 14;
 const IMMEDIATE_AT: u64 = 20;
 const LENGTH_AT: u64 = 24;
 const STATUS_AT: u64 = 28;
@@ -151,22 +153,37 @@ impl RegisteredMemory {
         Some(by(unsafe { core::slice::from_raw_parts(from, place.bytes as usize) }))
     }
 
-    /// The control segment at this address; none if it is not registered.
-    pub fn control(&self, handle: MemoryHandle, address: u64) -> Option<[u8; CONTROL_BYTES]> {
-        self.array(handle, address)
+    /// What counts of the control segment at this address; none if it is not registered. Each word is read once, and as
+    /// programs write it.
+    #[inline]
+    pub fn control(&self, handle: MemoryHandle, address: u64) -> Option<ControlWords> {
+        let from = self.find(LocalPlace { address, handle, bytes: CONTROL_BYTES as u32 })?;
+        let half = |at: usize| {
+            // SAFETY: `find` gives an address from which `CONTROL_BYTES` bytes can be read, and both halves lie within.
+            u16::from_le(unsafe { from.add(at).cast::<u16>().read_unaligned() })
+        };
+        let word = |at: u64| {
+            // SAFETY: the same of the words.
+            u32::from_le(unsafe { from.add(at as usize).cast::<u32>().read_unaligned() })
+        };
+        let (segments, control) = (half(SEGMENTS_AT), half(CONTROL_AT));
+        Some(ControlWords { segments, control, immediate: word(IMMEDIATE_AT), length: word(LENGTH_AT) })
     }
 
     /// The segments behind a control segment: so many, appended to `into`. None if they are not all registered.
-    pub fn segments(
-        &self,
-        handle: MemoryHandle,
-        control: u64,
-        count: u16,
-        into: &mut Vec<[u8; SEGMENT_BYTES]>,
-    ) -> Option<()> {
-        for index in 0..u64::from(count) {
-            let offset = CONTROL_BYTES as u64 + index * SEGMENT_BYTES as u64;
-            into.push(self.array(handle, control.checked_add(offset)?)?);
+    #[inline]
+    pub fn segments(&self, handle: MemoryHandle, control: u64, count: u16, into: &mut Vec<SegmentWords>) -> Option<()> {
+        let (address, bytes) = (control.checked_add(CONTROL_BYTES as u64)?, u32::from(count) * SEGMENT_BYTES as u32);
+        let first = self.find(LocalPlace { address, handle, bytes })?;
+        for segment in 0..usize::from(count) {
+            let from = first.wrapping_add(segment * SEGMENT_BYTES);
+            // SAFETY: `find` gives an address from which `count` segments can be read; this is the address of one of them.
+            let address = u64::from_le(unsafe { from.cast::<u64>().read_unaligned() });
+            let word = |at: usize| {
+                // SAFETY: the same; both words lie within the segment.
+                u32::from_le(unsafe { from.add(at).cast::<u32>().read_unaligned() })
+            };
+            into.push((address, word(8), word(12)));
         }
         Some(())
     }
@@ -190,12 +207,6 @@ impl RegisteredMemory {
         let status = unsafe { AtomicU32::from_ptr(status) };
         status.store(completion.status.0.to_le(), Ordering::Release);
         true
-    }
-
-    fn array<const BYTES: usize>(&self, handle: MemoryHandle, address: u64) -> Option<[u8; BYTES]> {
-        let from = self.find(LocalPlace { address, handle, bytes: BYTES as u32 })?;
-        // SAFETY: `find` gives an address from which `BYTES` bytes can be read; bytes need no alignment.
-        Some(unsafe { from.cast::<[u8; BYTES]>().read_unaligned() })
     }
 
     /// The address of a place, if all its bytes are registered under its handle. Of an empty one any address will do.
@@ -292,11 +303,28 @@ mod tests {
         assert_eq!(word(20).unwrap(), [9, 0, 0, 0]);
         assert!(!memory.complete(HANDLE, address + 1, &plain), "a status word that is not aligned");
         assert!(!memory.complete(HANDLE, address + 24, &plain), "outside");
-        let control = memory.control(HANDLE, address).unwrap();
-        assert_eq!((control[0], control[24], control[28]), (0xff, 5, 1));
+    }
+
+    #[test]
+    fn words_of_a_descriptor_lie_where_the_standard_puts_them() {
+        let mut words: [u64; 8] =
+            core::array::from_fn(|word| u64::from_le_bytes([word as u8 * 8; 8]) + 0x0706_0504_0302_0100);
+        let (memory, address) = entered(&mut words);
+        let u16_of = |at: u8| u16::from_le_bytes([at, at + 1]);
+        let u32_of = |at: u8| u32::from_le_bytes([at, at + 1, at + 2, at + 3]);
+        let u64_of = |at: u8| u64::from(u32_of(at)) | u64::from(u32_of(at + 4)) << 32;
+        let control =
+            ControlWords { segments: u16_of(12), control: u16_of(14), immediate: u32_of(20), length: u32_of(24) };
+        assert_eq!(memory.control(HANDLE, address), Some(control));
+        assert_eq!(
+            (memory.control(HANDLE, address + 32).is_some(), memory.control(HANDLE, address + 33)),
+            (true, None)
+        );
         let mut segments = Vec::new();
-        assert!(memory.segments(HANDLE, address, 1, &mut segments).is_some());
-        assert_eq!(segments, [[0xff; 16]]);
-        assert!(memory.segments(HANDLE, address, 2, &mut segments).is_none());
+        assert!(memory.segments(HANDLE, address, 2, &mut segments).is_some());
+        let segment = |at: u8| (u64_of(at), u32_of(at + 8), u32_of(at + 12));
+        assert_eq!(segments, [segment(32), segment(48)]);
+        assert!(memory.segments(HANDLE, address, 3, &mut segments).is_none());
+        assert_eq!(segments.len(), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! What a program wrote into a descriptor, read once and checked.
 //!
-//! What you may rely on: [`Descriptor::read`] accepts every sequence of bytes; what is not a descriptor of that queue is one
+//! What you may rely on: [`Descriptor::read`] accepts whatever was written; what is not a descriptor of that queue is one
 //! that completes with an error, in its turn. Nothing of it is read again later, so a peer that may write the region in which
 //! descriptors lie cannot change one that was posted.
 //!
@@ -65,61 +65,82 @@ pub struct Descriptor {
     pub refused: Option<Status>,
 }
 
-impl Descriptor {
-    /// Segments that the control segment says there are: how many to read behind it.
-    pub fn segment_count(control: &[u8; CONTROL_BYTES]) -> u16 {
-        u16_at(control, 12)
-    }
+/// What counts of a control segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlWords {
+    /// `SegCount`: how many segments there are behind it.
+    pub segments: u16,
+    /// `Control`.
+    pub control: u16,
+    /// `ImmediateData`.
+    pub immediate: u32,
+    /// `Length`.
+    pub length: u32,
+}
 
-    /// Checks what was written at `address`: a control segment, and as many segments behind it as it says (or none, if those
-    /// are more than `limits` allow).
+/// A segment as it was written: an address, a handle, a length.
+pub type SegmentWords = (u64, u32, u32);
+
+impl Descriptor {
+    /// Of nothing.
+    pub const NONE: Descriptor = Descriptor {
+        address: 0,
+        handle: MemoryHandle::NONE,
+        operation: Operation::SendReceive,
+        immediate: None,
+        fence: false,
+        remote: RemotePlace { address: 0, handle: MemoryHandle::NONE },
+        segments: Segments::NONE,
+        refused: None,
+    };
+
+    /// Becomes what was written at `address`, checked: a control segment, and as many segments behind it as it says (or none,
+    /// if those are more than `limits` allow).
+    #[inline]
     pub fn read(
+        &mut self,
         (address, handle): (u64, MemoryHandle),
-        control: &[u8; CONTROL_BYTES],
-        segments: &[[u8; SEGMENT_BYTES]],
+        control: &ControlWords,
+        segments: &[SegmentWords],
         queue: Queue,
         limits: &Limits,
-    ) -> Descriptor {
-        let bits = u16_at(control, 14);
-        let mut descriptor = Descriptor {
-            address,
-            handle,
-            operation: operation(bits),
-            immediate: None,
-            fence: false,
-            remote: RemotePlace::default(),
-            segments: Segments::NONE,
-            refused: None,
-        };
-        let count = Descriptor::segment_count(control);
+    ) {
+        let bits = control.control;
+        self.address = address;
+        self.handle = handle;
+        self.operation = operation(bits);
+        self.immediate = None;
+        self.fence = false;
+        self.remote = RemotePlace::default();
+        self.segments.clear();
         let is_known = bits & !control::KNOWN == 0 && bits & control::OPERATION != control::OPERATION;
-        if !is_known || count > limits.segments || segments.len() != usize::from(count) {
-            descriptor.refused = Some(Status::FORMAT_ERROR);
-            return descriptor;
+        if !is_known || control.segments > limits.segments || segments.len() != usize::from(control.segments) {
+            self.refused = Some(Status::FORMAT_ERROR);
+            return;
         }
         if queue == Queue::Send {
-            descriptor.fence = bits & control::FENCE != 0;
-            descriptor.immediate = (bits & control::IMMEDIATE != 0).then(|| u32_at(control, 20));
+            self.fence = bits & control::FENCE != 0;
+            self.immediate = (bits & control::IMMEDIATE != 0).then_some(control.immediate);
         }
-        descriptor.refused = descriptor.take_segments(segments, queue).err().or_else(|| {
-            let is_sum = queue == Queue::Receive || u32_at(control, 24) == descriptor.segments.bytes();
+        self.refused = self.take_segments(segments, queue).err().or_else(|| {
+            let is_sum = queue == Queue::Receive || control.length == self.segments.bytes();
             (!is_sum).then_some(Status::LENGTH_ERROR)
         });
-        descriptor
     }
 
-    fn take_segments(&mut self, segments: &[[u8; SEGMENT_BYTES]], queue: Queue) -> Result<(), Status> {
+    #[inline]
+    fn take_segments(&mut self, segments: &[SegmentWords], queue: Queue) -> Result<(), Status> {
         let mut local = segments;
         if self.operation != Operation::SendReceive {
             if queue == Queue::Receive || (self.operation == Operation::Read && self.immediate.is_some()) {
                 return Err(Status::FORMAT_ERROR);
             }
             let (first, rest) = segments.split_first().ok_or(Status::FORMAT_ERROR)?;
-            self.remote = RemotePlace { address: u64_at(first, 0), handle: MemoryHandle(u32_at(first, 8)) };
+            self.remote = RemotePlace { address: first.0, handle: MemoryHandle(first.1) };
             local = rest;
         }
-        for segment in local {
-            let (address, handle, bytes) = (u64_at(segment, 0), MemoryHandle(u32_at(segment, 8)), u32_at(segment, 12));
+        for &(address, handle, bytes) in local {
+            let handle = MemoryHandle(handle);
             self.segments.push(LocalPlace { address, handle, bytes }).ok_or(Status::LENGTH_ERROR)?;
         }
         Ok(())
@@ -137,16 +158,4 @@ fn operation(bits: u16) -> Operation {
         control::READ => Operation::Read,
         _ => Operation::SendReceive,
     }
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u16::from_le_bytes(*chunk))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u32::from_le_bytes(*chunk))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }

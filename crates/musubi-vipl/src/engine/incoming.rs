@@ -132,11 +132,12 @@ impl Vi {
             return Ok(());
         }
         let came = assembly.came + part.length;
-        self.incoming.assembly = Some(Assembly { came, sink, ..assembly });
-        if came == part.bytes {
-            self.incoming.assembly = None;
-            self.message_came(sink, part, protection, memory);
+        if came < part.bytes {
+            self.incoming.assembly = Some(Assembly { came, sink, ..assembly });
+            return Ok(());
         }
+        self.incoming.assembly = None;
+        self.message_came(sink, part, protection, memory);
         Ok(())
     }
 

@@ -26,7 +26,7 @@ mod work_queue;
 
 pub use attributes::{Limits, MemoryAttributes, Mismatch, Reliability, ViAttributes};
 pub use completion_queue::{CompletionQueue, CompletionSource, TooSmall};
-pub use descriptor::{CONTROL_BYTES, Descriptor, Operation, SEGMENT_BYTES};
+pub use descriptor::{CONTROL_BYTES, ControlWords, Descriptor, Operation, SEGMENT_BYTES, SegmentWords};
 pub use frame::{Handed, LocalMemory, ViFrame, Wire};
 pub use protection::{Access, MemoryHandle, NotPermitted, Protection, RegistrationError, RemotePlace, TagHandle};
 pub use segments::{LocalPlace, Places, Segments};

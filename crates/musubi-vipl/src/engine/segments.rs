@@ -39,7 +39,16 @@ impl Segments {
         bytes: 0,
     };
 
+    /// Takes all places away; the room for many stays.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.count = 0;
+        self.bytes = 0;
+        self.many.clear();
+    }
+
     /// Puts one more behind the others; `None` if all together have more bytes than 32 bits count.
+    #[inline]
     #[must_use]
     pub fn push(&mut self, place: LocalPlace) -> Option<()> {
         self.bytes = self.bytes.checked_add(place.bytes)?;

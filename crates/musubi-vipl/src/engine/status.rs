@@ -74,6 +74,9 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// Of nothing.
+    pub const NONE: Completion = Completion { bytes: 0, immediate: 0, status: Status(0) };
+
     /// Whether immediate data came.
     pub const fn has_immediate(&self) -> bool {
         self.status.has(Status::IMMEDIATE)

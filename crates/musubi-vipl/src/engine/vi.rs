@@ -208,14 +208,21 @@ impl Vi {
         }
     }
 
-    /// `VipPostRecv`, `VipPostSend`. What was posted for sending goes out with the next [`Vi::pump`].
+    /// `VipPostRecv`, `VipPostSend` of what `write` makes of a place for a descriptor; it writes all of it. What was posted
+    /// for sending goes out with the next [`Vi::pump`].
     ///
     /// # Errors
     /// [`Overrun`], which is to be told to the error handler too.
-    pub fn post(&mut self, queue: Queue, descriptor: Descriptor, memory: &mut impl LocalMemory) -> Result<(), Overrun> {
+    #[inline]
+    pub fn post(
+        &mut self,
+        queue: Queue,
+        write: impl FnOnce(&mut Descriptor),
+        memory: &mut impl LocalMemory,
+    ) -> Result<(), Overrun> {
         let posted = match queue {
-            Queue::Send => self.sends.post(descriptor),
-            Queue::Receive => self.receives.post(descriptor),
+            Queue::Send => self.sends.post(write),
+            Queue::Receive => self.receives.post(write),
         };
         if posted.is_err() {
             self.note(AsyncError::Overrun);

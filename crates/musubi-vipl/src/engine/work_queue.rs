@@ -4,13 +4,18 @@
 //! descriptor is told to be complete once. Every operation takes a constant number of steps, but [`WorkQueue::settle`] one
 //! for each descriptor that completes.
 //!
-//! How it works: entries have numbers that rise by one. `told` is the first that the program was not told of; behind it,
-//! `next` is the first whose work has not begun.
+//! How it works: descriptors have numbers that rise by one, and lie in a ring of places, used again and again, at the number's
+//! last bits. `told` is the first that the program was not told of; behind it, `next` is the first whose work has not begun.
+//! A descriptor is written where it stays, and what is read of it is read as it was written: whoever loads as one word what was
+//! stored as two waits until all stores before those have reached the cache, those to other cores' lines among them.
 
-use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use super::descriptor::Descriptor;
 use super::status::Completion;
+
+/// Places of a ring that is made.
+const PLACES_MIN: usize = 16;
 
 /// The queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,52 +40,95 @@ pub enum Dequeue {
 #[derive(Debug)]
 struct Posted {
     descriptor: Descriptor,
-    completion: Option<Completion>,
+    /// How its work ended, if it has.
+    completion: Completion,
+    has_ended: bool,
+}
+
+impl Posted {
+    const NONE: Posted = Posted { descriptor: Descriptor::NONE, completion: Completion::NONE, has_ended: false };
 }
 
 /// Descriptors of one queue.
 #[derive(Debug)]
 pub(super) struct WorkQueue {
-    entries: VecDeque<Posted>,
-    /// Number of the first entry.
+    /// None, or a power of two.
+    ring: Vec<Posted>,
+    /// Number of the oldest.
     first: u64,
     /// First that the program was not told of.
     told: u64,
     /// First whose work has not begun.
     next: u64,
+    /// The number that the next posted descriptor gets.
+    end: u64,
     limit: u32,
 }
 
 impl WorkQueue {
     /// An empty one.
     pub(super) fn new(limit: u32) -> WorkQueue {
-        WorkQueue { entries: VecDeque::new(), first: 0, told: 0, next: 0, limit }
+        WorkQueue { ring: Vec::new(), first: 0, told: 0, next: 0, end: 0, limit }
     }
 
-    /// Puts a descriptor behind the others; gives its number.
-    pub(super) fn post(&mut self, descriptor: Descriptor) -> Result<u64, Overrun> {
-        if self.entries.len() >= self.limit as usize {
+    /// Puts a descriptor behind the others, as `write` writes it.
+    #[inline]
+    pub(super) fn post(&mut self, write: impl FnOnce(&mut Descriptor)) -> Result<(), Overrun> {
+        let count = (self.end - self.first) as usize;
+        if count >= self.limit as usize {
             return Err(Overrun);
         }
-        self.entries.push_back(Posted { descriptor, completion: None });
-        Ok(self.end() - 1)
+        if count == self.ring.len() {
+            self.grow();
+        }
+        let place = self.place(self.end);
+        if let Some(posted) = self.ring.get_mut(place) {
+            write(&mut posted.descriptor);
+            posted.has_ended = false;
+        }
+        self.end += 1;
+        Ok(())
+    }
+
+    /// Makes the ring twice as long; every descriptor keeps its number.
+    #[cold]
+    fn grow(&mut self) {
+        let places = (self.ring.len() * 2).max(PLACES_MIN);
+        let mut ring = Vec::with_capacity(places);
+        ring.resize_with(places, || Posted::NONE);
+        for number in self.first..self.end {
+            let from = self.place(number);
+            let posted = self.ring.get_mut(from).map(|posted| core::mem::replace(posted, Posted::NONE));
+            if let (Some(posted), Some(place)) = (posted, ring.get_mut(number as usize & (places - 1))) {
+                *place = posted;
+            }
+        }
+        self.ring = ring;
+    }
+
+    /// Where a number's descriptor lies.
+    #[inline]
+    fn place(&self, number: u64) -> usize {
+        number as usize & self.ring.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn posted(&self, number: u64) -> Option<&Posted> {
+        if number < self.first || number >= self.end {
+            return None;
+        }
+        self.ring.get(self.place(number))
     }
 
     /// Whether nothing is posted.
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// The number that the next posted descriptor gets.
-    fn end(&self) -> u64 {
-        self.first + self.entries.len() as u64
+        self.first == self.end
     }
 
     /// The first descriptor whose work has not begun.
     #[inline]
     pub(super) fn next(&self) -> Option<(u64, &Descriptor)> {
-        let entry = self.entries.get((self.next - self.first) as usize)?;
-        Some((self.next, &entry.descriptor))
+        Some((self.next, &self.posted(self.next)?.descriptor))
     }
 
     /// The work of [`WorkQueue::next`] has begun.
@@ -90,43 +138,48 @@ impl WorkQueue {
 
     /// The first descriptor that the program was not told of, if its work has begun or not.
     pub(super) fn oldest(&self) -> Option<(u64, &Descriptor)> {
-        let entry = self.entries.get((self.told - self.first) as usize)?;
-        Some((self.told, &entry.descriptor))
+        Some((self.told, &self.posted(self.told)?.descriptor))
     }
 
     /// A descriptor by number.
+    #[inline]
     pub(super) fn descriptor(&self, number: u64) -> Option<&Descriptor> {
-        let index = number.checked_sub(self.first)?;
-        self.entries.get(index as usize).map(|entry| &entry.descriptor)
+        Some(&self.posted(number)?.descriptor)
     }
 
     /// The work of this descriptor has ended. What ended already stays as it ended.
+    #[inline]
     pub(super) fn end_work(&mut self, number: u64, completion: Completion) {
-        let index = number.wrapping_sub(self.first) as usize;
-        if let Some(entry) = self.entries.get_mut(index)
-            && entry.completion.is_none()
+        if number < self.first || number >= self.end {
+            return;
+        }
+        let place = self.place(number);
+        if let Some(posted) = self.ring.get_mut(place)
+            && !posted.has_ended
         {
-            entry.completion = Some(completion);
+            posted.completion = completion;
+            posted.has_ended = true;
         }
     }
 
     /// Tells of every descriptor, in order, whose work has ended with all before it; gives how many.
+    #[inline]
     pub(super) fn settle(&mut self, mut tell: impl FnMut(&Descriptor, &Completion)) -> u32 {
-        let mut count = 0;
-        while let Some(entry) = self.entries.get((self.told - self.first) as usize) {
-            let Some(completion) = entry.completion else { break };
-            tell(&entry.descriptor, &completion);
+        let told = self.told;
+        while let Some(posted) = self.posted(self.told).filter(|posted| posted.has_ended) {
+            tell(&posted.descriptor, &posted.completion);
             self.told += 1;
-            self.next = self.next.max(self.told);
-            count += 1;
         }
-        count
+        self.next = self.next.max(self.told);
+        (self.told - told) as u32
     }
 
     /// Ends the work of every descriptor that has not ended, as `how` says.
     pub(super) fn flush(&mut self, how: impl Fn(&Descriptor) -> Completion) {
-        for entry in self.entries.iter_mut().skip((self.told - self.first) as usize) {
-            entry.completion.get_or_insert_with(|| how(&entry.descriptor));
+        for number in self.told..self.end {
+            if let Some(completion) = self.descriptor(number).map(&how) {
+                self.end_work(number, completion);
+            }
         }
     }
 
@@ -136,16 +189,15 @@ impl WorkQueue {
     }
 
     /// Gives the oldest descriptor back, if it is complete.
+    #[inline]
     pub(super) fn dequeue(&mut self) -> Dequeue {
-        if self.entries.is_empty() {
-            return Dequeue::Empty;
-        }
         if self.first == self.told {
-            return Dequeue::Pending;
+            return if self.is_empty() { Dequeue::Empty } else { Dequeue::Pending };
         }
-        let Some(Posted { descriptor, completion }) = self.entries.pop_front() else { return Dequeue::Empty };
+        let Some(posted) = self.posted(self.first) else { return Dequeue::Empty };
+        let given =
+            Dequeue::Complete { address: posted.descriptor.address, is_error: posted.completion.status.is_error() };
         self.first += 1;
-        let is_error = completion.is_some_and(|completion| completion.status.is_error());
-        Dequeue::Complete { address: descriptor.address, is_error }
+        given
     }
 }

@@ -18,8 +18,8 @@ use musubi_transport::links::{Block, Links};
 
 use crate::address::{Directory, NicNumber};
 use crate::engine::{
-    Access, AsyncError, CONTROL_BYTES, CompletionQueue, CompletionSource, Dequeue, Descriptor, Limits, MemoryHandle,
-    Protection, Queue, TagHandle, Vi, ViAttributes, ViState,
+    Access, AsyncError, CONTROL_BYTES, CompletionQueue, CompletionSource, ControlWords, Dequeue, Descriptor, Limits,
+    MemoryHandle, Protection, Queue, SEGMENT_BYTES, SegmentWords, TagHandle, Vi, ViAttributes, ViState,
 };
 use crate::error::ViError;
 use crate::memory::RegisteredMemory;
@@ -121,7 +121,7 @@ pub struct NicState<B> {
     /// Errors that found no room in `news`.
     news_lost: u64,
     /// A descriptor's segments, while it is read.
-    segments: Vec<[u8; crate::engine::SEGMENT_BYTES]>,
+    segments: Vec<SegmentWords>,
     changes: u64,
     now_ns: u64,
     /// What stays counted of frames that were against the rules.
@@ -191,12 +191,14 @@ impl<B: Block> NicState<B> {
         links: &mut impl Links<Block = B>,
     ) -> Result<(), ViError> {
         let tag = self.vis.get(vi.0).ok_or(ViError::Parameter)?.vi.attributes().tag;
-        let Some(descriptor) = self.read_descriptor(tag, queue, address, handle) else {
+        let Some(control) = self.read_descriptor(tag, address, handle) else {
             self.tell(ErrorNews { vi: Some(vi), queue: None, descriptor: address, error: AsyncError::PostDescriptor });
             return Err(ViError::Parameter);
         };
         let entry = self.vis.get_mut(vi.0).ok_or(ViError::Parameter)?;
-        let posted = entry.vi.post(queue, descriptor, &mut Edge::<B>::of(&self.memory));
+        let (segments, limits) = (&self.segments, &self.limits);
+        let write = |place: &mut Descriptor| place.read((address, handle), &control, segments, queue, limits);
+        let posted = entry.vi.post(queue, write, &mut Edge::<B>::of(&self.memory));
         if queue == Queue::Send {
             self.pump(Slots::<ViEntry>::place(vi.0), links);
         } else {
@@ -206,30 +208,24 @@ impl<B: Block> NicState<B> {
         posted.map_err(|_| ViError::Resource)
     }
 
-    /// The descriptor at an address, if there may be one.
+    /// The control segment at an address, if there may be a descriptor; its segments are in `self.segments` then.
     #[inline]
-    fn read_descriptor(
-        &mut self,
-        tag: TagHandle,
-        queue: Queue,
-        address: u64,
-        handle: MemoryHandle,
-    ) -> Option<Descriptor> {
+    fn read_descriptor(&mut self, tag: TagHandle, address: u64, handle: MemoryHandle) -> Option<ControlWords> {
         let may_use = |bytes: u32| self.protection.check(tag, Access::Local, handle, address, bytes).is_ok();
         if !address.is_multiple_of(DESCRIPTOR_ALIGNMENT) || !may_use(CONTROL_BYTES as u32) {
             return None;
         }
         let control = self.memory.control(handle, address)?;
-        let count = Descriptor::segment_count(&control);
+        let count = control.segments;
         self.segments.clear();
         // More than are allowed are not read: the descriptor completes with an error.
         if count <= self.limits.segments {
-            if !may_use(CONTROL_BYTES as u32 + u32::from(count) * crate::engine::SEGMENT_BYTES as u32) {
+            if !may_use(CONTROL_BYTES as u32 + u32::from(count) * SEGMENT_BYTES as u32) {
                 return None;
             }
             self.memory.segments(handle, address, count, &mut self.segments)?;
         }
-        Some(Descriptor::read((address, handle), &control, &self.segments, queue, &self.limits))
+        Some(control)
     }
 
     /// `VipSendDone`, `VipRecvDone`.

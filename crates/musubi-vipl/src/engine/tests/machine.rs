@@ -137,7 +137,7 @@ fn one_descriptor_too_many_is_refused_and_told() {
     for _ in 0..LIMITS.descriptors {
         side.post(Queue::Receive, descriptor.clone());
     }
-    assert_eq!(side.vi.post(Queue::Receive, descriptor, &mut side.ram), Err(Overrun));
+    assert_eq!(side.vi.post(Queue::Receive, |place| *place = descriptor, &mut side.ram), Err(Overrun));
     assert!(side.vi.take_happened().has(AsyncError::Overrun));
 }
 

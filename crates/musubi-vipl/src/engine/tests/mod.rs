@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::vec::Vec;
 
-use super::descriptor::{CONTROL_BYTES, Descriptor, SEGMENT_BYTES};
+use super::descriptor::{ControlWords, Descriptor, SegmentWords};
 use super::*;
 
 /// Where a side's memory begins.
@@ -135,7 +135,7 @@ impl Side {
     }
 
     fn post(&mut self, queue: Queue, descriptor: Descriptor) {
-        self.vi.post(queue, descriptor, &mut self.ram).unwrap();
+        self.vi.post(queue, |place| *place = descriptor, &mut self.ram).unwrap();
         self.pump();
     }
 
