@@ -159,12 +159,14 @@ impl RegisteredMemory {
     pub fn control(&self, handle: MemoryHandle, address: u64) -> Option<ControlWords> {
         let from = self.find(LocalPlace { address, handle, bytes: CONTROL_BYTES as u32 })?;
         let half = |at: usize| {
+            let half = from.wrapping_add(at).cast::<u16>();
             // SAFETY: `find` gives an address from which `CONTROL_BYTES` bytes can be read, and both halves lie within.
-            u16::from_le(unsafe { from.add(at).cast::<u16>().read_unaligned() })
+            u16::from_le(unsafe { half.read_unaligned() })
         };
         let word = |at: u64| {
+            let word = from.wrapping_add(at as usize).cast::<u32>();
             // SAFETY: the same of the words.
-            u32::from_le(unsafe { from.add(at as usize).cast::<u32>().read_unaligned() })
+            u32::from_le(unsafe { word.read_unaligned() })
         };
         let (segments, control) = (half(SEGMENTS_AT), half(CONTROL_AT));
         Some(ControlWords { segments, control, immediate: word(IMMEDIATE_AT), length: word(LENGTH_AT) })
@@ -180,8 +182,9 @@ impl RegisteredMemory {
             // SAFETY: `find` gives an address from which `count` segments can be read; this is the address of one of them.
             let address = u64::from_le(unsafe { from.cast::<u64>().read_unaligned() });
             let word = |at: usize| {
+                let word = from.wrapping_add(at).cast::<u32>();
                 // SAFETY: the same; both words lie within the segment.
-                u32::from_le(unsafe { from.add(at).cast::<u32>().read_unaligned() })
+                u32::from_le(unsafe { word.read_unaligned() })
             };
             into.push((address, word(8), word(12)));
         }
