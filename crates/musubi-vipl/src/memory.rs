@@ -59,6 +59,8 @@ struct Span {
     bytes: u64,
     /// The memory itself, if it is the table's.
     owned: Option<Lines>,
+    /// The same, if it is the table's for a while.
+    lent: Option<Vec<u8>>,
 }
 
 /// The registered memory of one opened NIC.
@@ -86,7 +88,7 @@ impl RegisteredMemory {
         if self.spans.len() <= place {
             self.spans.resize_with(place + 1, Span::default);
         }
-        self.spans[place] = Span { handle, address, bytes, owned: None };
+        self.spans[place] = Span { handle, address, bytes, ..Span::default() };
     }
 
     /// The same of memory that the table owns until [`RegisteredMemory::leave`].
@@ -98,6 +100,25 @@ impl RegisteredMemory {
         if let Some(span) = handle.place().and_then(|place| self.spans.get_mut(place)) {
             span.owned = Some(lines);
         }
+    }
+
+    /// The same of memory that the table owns until [`RegisteredMemory::take_back`]: who lends it cannot reach it meanwhile.
+    pub fn lend(&mut self, handle: MemoryHandle, mut bytes: Vec<u8>) {
+        let address = bytes.as_mut_ptr().expose_provenance() as u64;
+        // SAFETY: the vector's bytes are initialized memory of the process whose address has just been exposed; the span keeps
+        // the vector, which does not move its bytes, for as long as it has their address, and nobody else has a reference to them.
+        unsafe { self.enter(handle, address, bytes.len() as u64) };
+        if let Some(span) = handle.place().and_then(|place| self.spans.get_mut(place)) {
+            span.lent = Some(bytes);
+        }
+    }
+
+    /// Gives back what was lent under this handle: from now on it is not touched any more.
+    pub fn take_back(&mut self, handle: MemoryHandle) -> Option<Vec<u8>> {
+        let span = self.spans.get_mut(handle.place()?).filter(|span| span.handle == handle)?;
+        let bytes = span.lent.take()?;
+        *span = Span::default();
+        Some(bytes)
     }
 
     /// The bytes of this handle are not touched any more.
@@ -288,6 +309,24 @@ mod tests {
         assert!(!memory.copy_in(place(address, 1), &[8]));
         assert!(!memory.complete(HANDLE, address, &Completion { bytes: 0, immediate: 0, status: Status::DONE }));
         assert!(memory.control(HANDLE, address).is_none());
+    }
+
+    #[test]
+    fn what_is_lent_is_touched_until_it_is_taken_back() {
+        let mut memory = RegisteredMemory::new();
+        let bytes = alloc::vec![1, 2, 3];
+        let address = bytes.as_ptr().addr() as u64;
+        memory.lend(HANDLE, bytes);
+        assert!(memory.copy_in(place(address + 1, 2), &[8, 9]) && !memory.copy_in(place(address + 1, 3), &[7; 3]));
+        assert_eq!(memory.with_posted(place(address, 3), <[u8]>::to_vec), Some(alloc::vec![1, 8, 9]));
+        assert_eq!(memory.take_back(MemoryHandle(5 << 20 | 3)), None);
+        let mut back = memory.take_back(HANDLE).unwrap();
+        assert_eq!((back.as_ptr().addr() as u64, memory.take_back(HANDLE)), (address, None));
+        back[0] = 4;
+        assert!(!memory.copy_in(place(address, 1), &[7]));
+        assert_eq!(back, [4, 8, 9]);
+        memory.lend(HANDLE, back);
+        assert_eq!(read(&memory, place(address, 3)), Some(alloc::vec![4, 8, 9]));
     }
 
     #[test]

@@ -84,6 +84,11 @@ impl<T> Slots<T> {
         })
     }
 
+    /// All, to be changed, by place.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
+    }
+
     /// The one in a place, from 0 on, with its number.
     #[inline]
     pub fn at_place_mut(&mut self, place: u16) -> Option<(u32, &mut T)> {

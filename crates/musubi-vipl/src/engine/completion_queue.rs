@@ -28,6 +28,8 @@ pub struct TooSmall;
 pub struct CompletionQueue {
     entries: VecDeque<CompletionSource>,
     room: u32,
+    /// Entries that are kept free for what is posted.
+    reserved: u32,
     /// Queues of VIs that are bound to it.
     bound: u32,
 }
@@ -35,7 +37,7 @@ pub struct CompletionQueue {
 impl CompletionQueue {
     /// With room for so many entries. Memory is taken as entries come.
     pub fn new(room: u32) -> CompletionQueue {
-        CompletionQueue { entries: VecDeque::new(), room, bound: 0 }
+        CompletionQueue { entries: VecDeque::new(), room, reserved: 0, bound: 0 }
     }
 
     /// Takes note of a completion.
@@ -48,6 +50,19 @@ impl CompletionQueue {
         }
         self.entries.push_back(source);
         Ok(())
+    }
+
+    /// Keeps an entry free for one more descriptor, if all that are kept leave one: who asks for each before it posts has no overrun.
+    #[must_use]
+    pub fn reserve(&mut self) -> bool {
+        let has_room = self.reserved < self.room;
+        self.reserved += u32::from(has_room);
+        has_room
+    }
+
+    /// Takes [`CompletionQueue::reserve`] back: the descriptor has been dequeued.
+    pub fn release(&mut self) {
+        self.reserved = self.reserved.saturating_sub(1);
     }
 
     /// `VipCQDone`.

@@ -32,4 +32,4 @@ pub use protection::{Access, MemoryHandle, NotPermitted, Protection, Registratio
 pub use segments::{LocalPlace, Places, Segments};
 pub use status::{AsyncError, Completion, Status};
 pub use vi::{Happened, PeerVi, Queue, StateError, Vi, ViState};
-pub use work_queue::{Dequeue, Overrun};
+pub use work_queue::{Dequeue, Oldest, Overrun};

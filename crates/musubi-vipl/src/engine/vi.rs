@@ -17,7 +17,7 @@ use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::protection::Protection;
 use super::status::{AsyncError, Completion, Status};
-use super::work_queue::{Dequeue, Overrun, WorkQueue};
+use super::work_queue::{Dequeue, Oldest, Overrun, WorkQueue};
 
 /// `VIP_VI_STATE`, with the values of `vipl.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -249,6 +249,19 @@ impl Vi {
             Queue::Send => self.sends.dequeue(),
             Queue::Receive => self.receives.dequeue(),
         }
+    }
+
+    /// The same, with how it ended.
+    pub fn take(&mut self, queue: Queue) -> Oldest {
+        match queue {
+            Queue::Send => self.sends.take(),
+            Queue::Receive => self.receives.take(),
+        }
+    }
+
+    /// Whether one more can be posted to a queue.
+    pub fn has_room(&self, queue: Queue) -> bool {
+        self.queue(queue).has_room()
     }
 
     /// The last word of a connection that this side has ended, if the wire had no room for it yet: it goes with whoever

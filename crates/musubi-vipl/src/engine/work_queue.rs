@@ -11,7 +11,8 @@
 
 use alloc::vec::Vec;
 
-use super::descriptor::Descriptor;
+use super::descriptor::{Descriptor, Operation};
+use super::protection::MemoryHandle;
 use super::status::Completion;
 
 /// Places of a ring that is made.
@@ -34,6 +35,24 @@ pub enum Dequeue {
     /// Something is posted and not complete: `VIP_NOT_DONE`.
     Pending,
     /// Nothing is posted: `VIP_DESCRIPTOR_ERROR` without a descriptor.
+    Empty,
+}
+
+/// The oldest descriptor of a queue, with what is known of its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oldest {
+    /// It is complete.
+    Complete {
+        /// The region of its first place.
+        region: MemoryHandle,
+        /// What it asked for.
+        operation: Operation,
+        /// How it ended.
+        completion: Completion,
+    },
+    /// Something is posted and not complete.
+    Pending,
+    /// Nothing is posted.
     Empty,
 }
 
@@ -186,6 +205,24 @@ impl WorkQueue {
     /// Whether the oldest descriptor is complete.
     pub(super) fn has_complete(&self) -> bool {
         self.first < self.told
+    }
+
+    /// Whether one more can be posted.
+    pub(super) fn has_room(&self) -> bool {
+        self.end - self.first < u64::from(self.limit)
+    }
+
+    /// As [`WorkQueue::dequeue`], with how it ended.
+    #[inline]
+    pub(super) fn take(&mut self) -> Oldest {
+        if self.first == self.told {
+            return if self.is_empty() { Oldest::Empty } else { Oldest::Pending };
+        }
+        let Some(Posted { descriptor, completion, .. }) = self.posted(self.first) else { return Oldest::Empty };
+        let region = descriptor.segments.places().first().map_or(MemoryHandle::NONE, |place| place.handle);
+        let taken = Oldest::Complete { region, operation: descriptor.operation, completion: *completion };
+        self.first += 1;
+        taken
     }
 
     /// Gives the oldest descriptor back, if it is complete.

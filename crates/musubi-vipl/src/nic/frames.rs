@@ -10,7 +10,7 @@ use musubi_transport::links::{Block, Links, Payload};
 
 use super::carriage::ViWire;
 use super::{NicState, ViEntry};
-use crate::engine::{Completion, Descriptor, LocalMemory, LocalPlace, RemotePlace, ViFrame};
+use crate::engine::{Completion, Descriptor, LocalMemory, LocalPlace, MemoryHandle, RemotePlace, ViFrame};
 use crate::memory::RegisteredMemory;
 use crate::wire::{NicFrame, ViName, WriteHead};
 
@@ -96,6 +96,10 @@ impl<'p, B: Block> LocalMemory for Edge<'_, 'p, B> {
 
     #[inline]
     fn complete(&mut self, descriptor: &Descriptor, completion: &Completion) -> bool {
+        // One of lent memory lies nowhere: who takes the memory back hears how it ended.
+        if descriptor.handle == MemoryHandle::NONE {
+            return true;
+        }
         self.memory.complete(descriptor.handle, descriptor.address, completion)
     }
 }

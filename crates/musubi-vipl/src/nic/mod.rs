@@ -26,12 +26,14 @@ use crate::memory::RegisteredMemory;
 use crate::slots::Slots;
 use crate::wire::ViName;
 
+mod alarms;
 mod answers;
 mod attempts;
 mod carriage;
 mod connecting;
 mod connection;
 mod frames;
+mod lent;
 mod links;
 mod protocol;
 mod resources;
@@ -39,12 +41,15 @@ mod servers;
 #[cfg(test)]
 mod tests;
 
+use alarms::Alarms;
 use carriage::{Carriage, ViWire};
 use connecting::Connecting;
 use connection::{Connection, Names};
 use frames::Edge;
 
+pub use alarms::AlarmNumber;
 pub use connecting::{CallerNumber, ListenerNumber};
+pub use lent::{Lent, LentBack, LentWork};
 pub use protocol::Awaited;
 
 /// Alignment of descriptors.
@@ -116,6 +121,7 @@ pub struct NicState<B> {
     memory: RegisteredMemory,
     carriage: Carriage,
     connecting: Connecting,
+    alarms: Alarms,
     names: Names,
     news: VecDeque<ErrorNews>,
     /// Errors that found no room in `news`.
@@ -142,6 +148,7 @@ impl<B: Block> NicState<B> {
             memory: RegisteredMemory::new(),
             carriage: Carriage::new(me),
             connecting: Connecting::default(),
+            alarms: Alarms::default(),
             names: Names::new(incarnation),
             news: VecDeque::new(),
             news_lost: 0,

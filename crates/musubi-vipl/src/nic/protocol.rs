@@ -6,7 +6,7 @@ use musubi_transport::links::{Block, Links, Payload, Report};
 use musubi_transport::protocol::Protocol;
 
 use super::frames::Came;
-use super::{NicState, QueueNumber, ViNumber};
+use super::{AlarmNumber, CallerNumber, ListenerNumber, NicState, QueueNumber, ViNumber};
 use crate::engine::{Queue, ViState};
 use crate::wire::KINDS;
 
@@ -19,6 +19,14 @@ pub enum Awaited {
     Completion(QueueNumber),
     /// The end of a VI's attempt to be connected.
     Outcome(ViNumber),
+    /// Somebody who asks a listener.
+    Caller(ListenerNumber),
+    /// The confirmation of a caller that was accepted.
+    Confirmation(CallerNumber),
+    /// The end of a VI's connection.
+    End(ViNumber),
+    /// An instant.
+    Alarm(AlarmNumber),
 }
 
 impl<B: Block> Protocol for NicState<B> {
@@ -88,7 +96,7 @@ impl<B: Block> Protocol for NicState<B> {
 
     fn tick(&mut self, now_ns: u64, links: &mut impl Links<Block = B>) -> u64 {
         self.now_ns = now_ns;
-        self.tick_attempts(now_ns, links)
+        self.alarms_ring(now_ns).min(self.tick_attempts(now_ns, links))
     }
 
     fn end(&mut self) {
@@ -100,6 +108,10 @@ impl<B: Block> Protocol for NicState<B> {
             Awaited::Descriptor(vi, queue) => self.vis.get(vi.0).is_none_or(|entry| entry.vi.has_complete(queue)),
             Awaited::Completion(queue) => self.queues.get(queue.0).is_none_or(|queue| !queue.is_empty()),
             Awaited::Outcome(vi) => self.vis.get(vi.0).is_none_or(|entry| entry.vi.state() != ViState::ConnectPending),
+            Awaited::Caller(listener) => self.has_caller(listener),
+            Awaited::Confirmation(caller) => self.has_answer(caller),
+            Awaited::End(vi) => self.vis.get(vi.0).is_none_or(|entry| entry.vi.state() != ViState::Connected),
+            Awaited::Alarm(alarm) => self.has_rung(alarm),
         }
     }
 }

@@ -46,6 +46,18 @@ impl<B: Block> NicState<B> {
         Some((CallerNumber(number), caller.request.local.clone(), caller.request.attributes))
     }
 
+    /// Whether [`NicState::next_caller`] would give one, or there is no such listener.
+    pub(super) fn has_caller(&self, listener: ListenerNumber) -> bool {
+        let listener = self.connecting.listeners.iter().find(|one| one.number == listener.0);
+        listener.is_none_or(|listener| !listener.callers.is_empty())
+    }
+
+    /// Whether [`NicState::accepted`] would give something.
+    pub(super) fn has_answer(&self, caller: CallerNumber) -> bool {
+        let standing = self.connecting.callers.get(caller.0).map_or(Standing::Gone, |known| known.standing);
+        matches!(standing, Standing::Confirmed | Standing::Gone)
+    }
+
     /// `VipConnectWait` ends.
     pub fn end_listening(&mut self, now_ns: u64, listener: ListenerNumber) {
         if let Some(listener) = self.connecting.listeners.iter_mut().find(|one| one.number == listener.0) {

@@ -6,6 +6,7 @@
 mod connecting;
 mod data;
 mod hostile;
+mod lent;
 mod runs;
 
 extern crate std;
