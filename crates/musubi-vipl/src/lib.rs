@@ -6,7 +6,9 @@
 //!
 //! How it works: [`engine`] decides everything about one VI; [`nic`] is one opened NIC with all its VIs, connections and
 //! memory, as the protocol of a node of `musubi-transport`: so it runs over shared memory, over TCP, and on cores that map one memory.
-//! [`over`] is the interface of a program, generic over where the node runs; [`process`] is that in processes of Linux.
+//! [`owned`] is the interface of a program in Rust: regions, VIs and completions as values with owners. [`over`] is the one of
+//! handles and addresses, for other languages; both are generic over where the node runs, and [`process`] says how it does in
+//! processes of Linux.
 //!
 //! `unsafe` stands in [`memory`] alone, where addresses of registered memory are followed.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -21,6 +23,7 @@ mod error;
 pub mod memory;
 pub mod nic;
 pub mod over;
+pub mod owned;
 #[cfg(feature = "std")]
 pub mod process;
 mod slots;

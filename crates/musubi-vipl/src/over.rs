@@ -7,7 +7,7 @@
 //! something has changed.
 //!
 //! What it does not do: own memory or descriptors: this is the interface of handles and addresses, on which the C
-//! library and the owning types stand.
+//! library stands. Programs in Rust have [`owned`](crate::owned).
 
 use musubi_transport::LinkError;
 use musubi_transport::running::{self, Ways as _};
@@ -22,7 +22,7 @@ pub trait NicNode: running::Running<Protocol = NicState<<Self as running::Runnin
 
 impl<R> NicNode for R where R: running::Running<Protocol = NicState<<R as running::Running>::Block>> {}
 
-type StateOf<R> = NicState<<R as running::Running>::Block>;
+pub(crate) type StateOf<R> = NicState<<R as running::Running>::Block>;
 
 /// An opened NIC. Clones are handles of the same; it is closed when all are dropped, or by [`Nic::close`].
 #[derive(Clone, Debug)]
