@@ -8,7 +8,7 @@
 //! memory, as the protocol of a node of `musubi-transport`: so it runs over shared memory, over TCP, and on cores that map one memory.
 //! [`owned`] is the interface of a program in Rust: regions, VIs and completions as values with owners. [`over`] is the one of
 //! handles and addresses, for other languages; both are generic over where the node runs, and [`process`] says how it does in
-//! processes of Linux.
+//! processes of Linux, [`mapped`] on cores that map one memory.
 //!
 //! `unsafe` stands in [`memory`] alone, where addresses of registered memory are followed.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -19,6 +19,7 @@ extern crate alloc;
 pub mod address;
 pub mod engine;
 mod error;
+pub mod mapped;
 #[allow(unsafe_code)]
 pub mod memory;
 pub mod nic;

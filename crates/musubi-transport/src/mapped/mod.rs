@@ -21,5 +21,7 @@ mod table;
 
 pub use links::{MappedLinks, Refusals};
 pub use musubi_core::channel::Deadline;
+pub use musubi_core::lane::Region;
+pub use musubi_core::mapped::Host;
 pub use node::{Node, Options};
 pub use table::Table;
