@@ -3,7 +3,11 @@
 #[allow(dead_code)]
 mod command;
 
-use command::{expect, musubi};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use command::{Process, WAIT_MAX, expect, musubi, text};
 
 #[test]
 fn a_figure_is_measured_beside_its_limit() {
@@ -50,8 +54,59 @@ fn a_part_on_one_core_says_how_it_goes_on_and_ends_soon() {
 
 #[test]
 fn a_part_that_is_empty_is_refused() {
-    let output = expect(&mut musubi(&["bench", "mcapi", "--only", "no_such_figure"]), 1);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no figure is named like 'no_such_figure'"));
+    for what in ["mdcom", "mcapi", "via"] {
+        let output = musubi(&["bench", what, "--only", "no_such_figure"]).output().unwrap();
+        let said = text(&output.stderr);
+        if said.contains("cannot be measured on one") {
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("no figure is named like 'no_such_figure'"), "{said}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_known_before_anything_is_measured() {
+    for what in [&["mdcom"][..], &["mcapi"], &["via"], &["smp"], &["nas"]] {
+        let mut command = musubi(&[&["bench"], what, &["--json", "/nonexistent/figures.json"]].concat());
+        let output = command.output().unwrap();
+        let said = text(&output.stderr);
+        if said.contains("cannot be measured on one") {
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("cannot write /nonexistent/figures.json") && output.stdout.is_empty(), "{said}");
+    }
+}
+
+/// However the measurement between two namespaces ends, its processes end and no namespace keeps a name.
+#[test]
+fn nothing_is_left_of_a_line_whose_measurement_is_killed() {
+    let mark = format!("MUSUBI_TEST_LINE={}", std::process::id());
+    let (name, value) = mark.split_once('=').unwrap();
+    let mut command = musubi(&["bench", "mcapi", "--quick", "--only", "pkt_rate_line_*", "--cores", "2"]);
+    command.env(name, value).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut process = Process(command.spawn().unwrap());
+    let mut said = String::new();
+    // The second process of the line says it, so all of the line is there; else nothing was measured.
+    BufReader::new(process.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    process.kill();
+    let began = Instant::now();
+    while processes_with(&mark) > 0 {
+        assert!(began.elapsed() < WAIT_MAX, "{} processes are left; {said}", processes_with(&mark));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let names =
+        std::fs::read_dir("/run/netns").map_or(Vec::new(), |all| all.map(|one| one.unwrap().file_name()).collect());
+    let ours = format!("musubi-{}-", process.0.id());
+    assert!(!names.iter().any(|name| name.to_string_lossy().starts_with(&ours)), "{names:?}");
+}
+
+/// Processes that still run and have this in their environment, as children of ours inherit it.
+fn processes_with(mark: &str) -> usize {
+    let processes =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| std::fs::read(entry.ok()?.path().join("environ")).ok());
+    processes.filter(|environment| environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())).count()
 }
 
 #[test]

@@ -55,6 +55,23 @@ fn a_wrong_channel_suggests_the_right_one() {
     assert!(said.contains("SMEM"), "{said}");
 }
 
+/// What a command says besides its results costs it nothing where nobody can hear it.
+#[test]
+fn notes_that_cannot_be_written_are_left_out() {
+    let system = System::new();
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    for (arguments, code) in [(&["tap", "upwards", "--timeout", "0.05"][..], 0), (&["recv", "no-such"], 1)] {
+        let full = system.command(arguments).stderr(full()).status().unwrap();
+        let closed = system.command(arguments).stderr(closed()).status().unwrap();
+        assert_eq!([full.code(), closed.code()], [Some(code); 2], "{arguments:?}");
+    }
+}
+
 #[test]
 fn help_that_cannot_be_written_is_a_failure() {
     for arguments in [&["--help"][..], &["--version"], &["help", "send"], &["check", "--help"], &[]] {

@@ -38,7 +38,8 @@ pub(super) fn run_alone(batches: u32) -> anyhow::Result<()> {
     }
     for (call, samples) in CALLS.iter().zip(&mut calls.samples) {
         samples.sort_by(f64::total_cmp);
-        println!("{call}: {:.1} ns", samples.get(samples.len() / 2).copied().unwrap_or_default());
+        let median = samples.get(samples.len() / 2).copied().unwrap_or_default();
+        crate::output::print(&format!("{call}: {median:.1} ns\n"))?;
     }
     Ok(())
 }

@@ -23,11 +23,12 @@ mod via;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Subcommand;
 
+use crate::output;
 use figures::Report;
-use pair::Pair;
+use pair::{Pair, Side};
 use rounds::{Pace, ROUNDS, SAMPLES, SAMPLES_QUICK};
 
 /// What to measure.
@@ -155,8 +156,10 @@ const MDCOM_BUDGET: Duration = Duration::from_secs(300);
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match &arguments.what {
         What::Mdcom(mdcom) => measure(mdcom),
-        What::Smp(smp) => smp::run(smp.json.as_deref(), smp.quick),
-        What::Nas(nas) => nas::run(nas.json.as_deref()),
+        What::Smp(smp) => {
+            output::check_writable(smp.json.as_deref()).and_then(|()| smp::run(smp.json.as_deref(), smp.quick))
+        }
+        What::Nas(nas) => output::check_writable(nas.json.as_deref()).and_then(|()| nas::run(nas.json.as_deref())),
         What::Calls { batches } => api::run_alone(*batches),
         What::Mcapi(arguments) => mcapi::run(arguments),
         What::Via(arguments) => via::run(arguments),
@@ -180,6 +183,7 @@ fn take_part(peer: &Peer) -> anyhow::Result<()> {
 
 fn measure(arguments: &Mdcom) -> anyhow::Result<()> {
     pair::needs_two_cores()?;
+    output::check_writable(arguments.json.as_deref())?;
     let samples = if arguments.quick { SAMPLES_QUICK } else { SAMPLES };
     let pair = Pair::start(&["--samples", &samples.to_string(), "--only", &arguments.only])?;
     let report = go_through(&pair, samples, &arguments.only)?;
@@ -198,7 +202,10 @@ fn go_through(pair: &Pair, samples: u32, only: &str) -> anyhow::Result<Report> {
     let limits = limits::items();
     let mut results = channels::items(&setup)?;
     results.extend(api::items(&setup)?);
+    let is_limit = limits.iter().any(|item| only::wants(only, &item.name()));
     results.retain(|item| only::wants(only, &item.name()));
+    // The second process ends with us.
+    ensure!(pair.side == Side::Pong || is_limit || !results.is_empty(), "no figure is named like '{only}'");
     let pace = Pace { title: "MDCOM, two cores", samples, rounds: ROUNDS, budget: MDCOM_BUDGET };
     let (limits, results) = rounds::take(pair, (limits, results), &pace)?;
     Ok(Report::new(limits, results))

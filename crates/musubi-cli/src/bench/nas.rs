@@ -17,6 +17,7 @@ use zerocopy::IntoBytes;
 
 use super::channels::{PATIENCE, Setup};
 use super::pair::{Pair, Side};
+use crate::output;
 
 /// How often each kernel runs; the least time counts.
 const TIMES: u32 = 5;
@@ -146,10 +147,10 @@ pub(super) fn run(json: Option<&Path>) -> anyhow::Result<()> {
         })
         .collect();
     for figure in &figures {
-        println!(
-            "{} class {}: {:.6} s in one process, {:.6} s in two: {:.2} x, verified",
+        output::print(&format!(
+            "{} class {}: {:.6} s in one process, {:.6} s in two: {:.2} x, verified\n",
             figure.name, figure.class, figure.one_process_s, figure.two_processes_s, figure.speedup
-        );
+        ))?;
     }
     if let Some(path) = json {
         let text = serde_json::to_string_pretty(&serde_json::json!({ "results": figures }))?;

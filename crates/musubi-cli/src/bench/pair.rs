@@ -12,6 +12,8 @@ use musubi_linux::bare::BarePages;
 use musubi_linux::realtime;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::output;
+
 /// Which of the two processes we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -177,7 +179,7 @@ pub(super) fn needs_two_cores() -> anyhow::Result<()> {
 fn watch(mut peer: Child) -> anyhow::Result<()> {
     let status = peer.wait()?;
     if !status.success() {
-        eprintln!("error: the second process of the measurement failed: {status}");
+        output::note(&format!("error: the second process of the measurement failed: {status}"));
         std::process::exit(1);
     }
     Ok(())
@@ -189,6 +191,6 @@ fn pin(index: usize) {
     if cores.len() > 1
         && let Err(error) = realtime::pin_to_core(cores[index % cores.len()])
     {
-        eprintln!("note: not pinned to a core: {error}");
+        output::note(&format!("note: not pinned to a core: {error}"));
     }
 }

@@ -14,6 +14,7 @@ use anyhow::Context;
 
 use super::figures::Figure;
 use super::pair::{Pair, Side};
+use crate::output;
 
 /// Samples of a latency figure.
 pub(super) const SAMPLES: u32 = 100_000;
@@ -162,7 +163,9 @@ impl Course<'_, '_> {
         }
         if pair.side == Side::Ping {
             let (name, counted, asked) = (self.item.name(), self.taken.len(), self.asked);
-            eprintln!("{name} cannot be measured here: only {counted} of {asked} rounds were what it names");
+            output::note(&format!(
+                "{name} cannot be measured here: only {counted} of {asked} rounds were what it names"
+            ));
         }
         Vec::new()
     }
@@ -188,24 +191,24 @@ impl<'a> Progress<'a> {
         let terminal = std::io::stderr().is_terminal();
         let progress = Progress { title: pace.title, shown: pair.side == Side::Ping, terminal, began: now, said: now };
         if progress.shown && !terminal {
-            eprintln!("{}: {count} figures, {} s at most", progress.title, pace.budget.as_secs());
+            output::note(&format!("{}: {count} figures, {} s at most", progress.title, pace.budget.as_secs()));
         }
         progress
     }
 
     fn say(&mut self, text: &str) {
         if self.shown && self.terminal {
-            eprint!("\r{}: {text} ", self.title);
+            output::say(&format!("\r{}: {text} ", self.title));
         } else if self.shown && self.said.elapsed() >= LINE_EVERY {
             self.said = Instant::now();
-            eprintln!("{}: {text}", self.title);
+            output::note(&format!("{}: {text}", self.title));
         }
     }
 
     fn end(&self) {
         if self.shown {
             let start = if self.terminal { "\r" } else { "" };
-            eprintln!("{start}{}: done in {:.1} s      ", self.title, self.began.elapsed().as_secs_f64());
+            output::note(&format!("{start}{}: done in {:.1} s      ", self.title, self.began.elapsed().as_secs_f64()));
         }
     }
 }

@@ -18,6 +18,7 @@ use musubi_measures::{Machine, Shared};
 use serde::Serialize;
 
 use super::figures::{Figure, Report};
+use crate::output;
 
 /// Rounds, each of which gives one sample of each figure.
 const ROUNDS: u32 = 20;
@@ -150,7 +151,7 @@ pub(super) fn run(json: Option<&Path>, quick: bool) -> anyhow::Result<()> {
     let processors = musubi_linux::realtime::cores().len();
     let two = processors >= 2;
     if !two {
-        eprintln!("note: this process may use one processor; what needs two is left out");
+        output::note("note: this process may use one processor; what needs two is left out");
     }
     let kinds: Vec<(Item, Form)> = Item::ALL
         .into_iter()
@@ -175,7 +176,7 @@ pub(super) fn run(json: Option<&Path>, quick: bool) -> anyhow::Result<()> {
     let report = WithRatios { report: Report::new(Vec::new(), results), ratios };
     report.report.print()?;
     for ratio in &report.ratios {
-        println!("{:<20} SMP on one core / UP: {:.2}", ratio.name, ratio.smp_one_core_over_up);
+        output::print(&format!("{:<20} SMP on one core / UP: {:.2}\n", ratio.name, ratio.smp_one_core_over_up))?;
     }
     if let Some(path) = json {
         let text = serde_json::to_string_pretty(&report)?;

@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let interrupted = interruption::watch()?;
     let surveyor = Surveyor::new(&topology, arguments.timeout)?;
     for (way, why) in &surveyor.unusable {
-        eprintln!("note: nobody is asked by {}: {why:#}", way.word());
+        output::note(&format!("note: nobody is asked by {}: {why:#}", way.word()));
     }
     let report = Report::new(&topology, None, &surveyor.survey(&interrupted)?);
     let text = if arguments.json {

@@ -94,7 +94,7 @@ fn check_visible(plan: &Plan<'_>) -> Result<(), Failure> {
     }
     let names = hidden.join(", ");
     if hidden.len() < plan.domains.len() {
-        eprintln!("note: not looked at, as they share fixed memory of a chip: {names}");
+        output::note(&format!("note: not looked at, as they share fixed memory of a chip: {names}"));
         return Ok(());
     }
     let what = format!("cannot look at system {:?}: its domains ({names}) share fixed memory of a chip", plan.name);

@@ -9,6 +9,8 @@ use musubi_core::fifo::Tapped;
 use musubi_core::plan::Plan;
 use serde::Serialize;
 
+use crate::output;
+
 const HEADING: Style = Style::new().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 /// Bytes of a line, as `hexdump -C` shows them.
@@ -94,7 +96,7 @@ impl Writer {
     /// Says what was shown and what was not.
     pub fn finish(&mut self, shown: u64, unseen: u64) -> anyhow::Result<()> {
         self.flush()?;
-        anstream::eprintln!("{shown} shown, {unseen} passed unseen");
+        output::note(&format!("{shown} shown, {unseen} passed unseen"));
         Ok(())
     }
 

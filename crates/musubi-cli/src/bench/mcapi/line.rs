@@ -1,9 +1,13 @@
 //! The paper's gigabit Ethernet: two network namespaces with a link of 1 Gbit/s between them.
 //!
-//! How it works: iproute2 makes the namespaces, a pair of virtual Ethernet devices, and a token bucket at each end. All
-//! of it is taken away again when [`Line`] is dropped. Needs root.
+//! What you may rely on: nothing of it is left, however this process ends.
+//!
+//! How it works: a process holds each namespace, and ends when its input does, which is a pipe of ours; a namespace without
+//! processes is gone, and its devices with it. iproute2 makes a pair of virtual Ethernet devices and a token bucket at each
+//! end. Needs root.
 
-use std::process::Command;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, bail};
 
@@ -16,7 +20,44 @@ const SHAPE: [&str; 7] = ["tbf", "rate", "1gbit", "burst", "128kb", "latency", "
 
 /// Two namespaces and the link between them.
 pub(super) struct Line {
-    names: [String; 2],
+    holders: [Holder; 2],
+}
+
+/// Who keeps a namespace: a process in it that ends with its input.
+struct Holder(Child);
+
+impl Holder {
+    /// Starts it, and waits until it has a namespace of its own.
+    fn start() -> anyhow::Result<Holder> {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", "echo && exec cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut holder = Holder(command.spawn().context("running unshare")?);
+        let mut said = holder.0.stdout.take().context("a pipe from unshare")?;
+        said.read_exact(&mut [0]).context("unshare --net")?;
+        Ok(holder)
+    }
+
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// What runs a program in its namespace, to stand before it.
+    fn inside(&self) -> [String; 2] {
+        ["nsenter".to_owned(), format!("--net=/proc/{}/ns/net", self.0.id())]
+    }
+
+    fn call(&self, words: &[&str]) -> anyhow::Result<()> {
+        let [enter, which] = self.inside();
+        call(&enter, &[&[which.as_str()], words].concat())
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // It ends with its input; what cannot be waited for has ended.
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
 }
 
 impl Line {
@@ -25,41 +66,25 @@ impl Line {
         if !rustix::process::geteuid().is_root() {
             bail!("network namespaces can be made by root only");
         }
-        let pid = std::process::id();
-        let line = Line { names: [format!("musubi-{pid}-a"), format!("musubi-{pid}-b")] };
-        for name in &line.names {
-            ip(&["netns", "add", name])?;
-        }
-        let devices = [format!("mb{pid}a"), format!("mb{pid}b")];
-        ip(&["link", "add", &devices[0], "type", "veth", "peer", "name", &devices[1]])?;
-        for (end, (name, device)) in line.names.iter().zip(&devices).enumerate() {
-            ip(&["link", "set", device, "netns", name])?;
+        let line = Line { holders: [Holder::start()?, Holder::start()?] };
+        let devices = [format!("mb{}a", std::process::id()), format!("mb{}b", std::process::id())];
+        let [one, other] = [0, 1].map(|end| line.holders[end].id());
+        let ends = ["netns", &one, "type", "veth", "peer", "name", &devices[1], "netns", &other];
+        call("ip", &[&["link", "add", &devices[0]], &ends[..]].concat())?;
+        for (end, (holder, device)) in line.holders.iter().zip(&devices).enumerate() {
             let address = format!("{}/24", ADDRESSES[end]);
-            ip(&["-n", name, "address", "add", &address, "dev", device])?;
-            ip(&["-n", name, "link", "set", device, "up"])?;
-            ip(&["-n", name, "link", "set", "lo", "up"])?;
-            call("tc", &[&["-n", name, "qdisc", "add", "dev", device, "root"], &SHAPE[..]].concat())?;
+            holder.call(&["ip", "address", "add", &address, "dev", device])?;
+            holder.call(&["ip", "link", "set", device, "up"])?;
+            holder.call(&["ip", "link", "set", "lo", "up"])?;
+            holder.call(&[&["tc", "qdisc", "add", "dev", device, "root"], &SHAPE[..]].concat())?;
         }
         Ok(line)
     }
 
     /// What runs a program in the first (0) or second (1) namespace, to stand before it.
     pub fn inside(&self, end: usize) -> Vec<String> {
-        ["ip", "netns", "exec", &self.names[end]].map(String::from).to_vec()
+        self.holders[end].inside().to_vec()
     }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        for name in &self.names {
-            // The devices go with their namespaces. What was not made cannot be taken away.
-            let _ = ip(&["netns", "delete", name]);
-        }
-    }
-}
-
-fn ip(arguments: &[&str]) -> anyhow::Result<()> {
-    call("ip", arguments)
 }
 
 fn call(program: &str, arguments: &[&str]) -> anyhow::Result<()> {

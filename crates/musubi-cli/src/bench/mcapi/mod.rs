@@ -65,7 +65,7 @@ pub(super) struct Arguments {
 
 const EXAMPLES: &str = "\
 Takes at most eight minutes, with --quick one. What is measured is printed group by group, and written to the file of --json, so \
-what an interrupted run leaves is of use. The part between two network namespaces needs root and iproute2; without them it is \
+what an interrupted run leaves is of use. The part between two network namespaces needs root, iproute2 and util-linux; without them it is \
 reported as skipped. Nothing else should run on the machine.
 
 Examples:
@@ -79,6 +79,8 @@ Examples:
 /// # Errors
 /// A measurement failed, a file cannot be written; with `--check`, a required figure is missed.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    crate::output::check_writable(arguments.json.as_deref())?;
+    crate::output::check_writable(arguments.report.as_deref())?;
     let outcome = measure(arguments)?;
     outcome.print()?;
     if let Some(path) = &arguments.report {
@@ -164,6 +166,8 @@ fn between_namespaces(settings: &Settings) -> anyhow::Result<Figures> {
 /// # Errors
 /// The measurement failed.
 pub(super) fn first(beside: &str, settings: &Settings) -> anyhow::Result<()> {
+    // Who started us holds the namespaces.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let prefix: Vec<String> = beside.split(' ').map(String::from).collect();
     let pair = Pair::start_as(&prefix, &settings.arguments(), !settings.one_core)?;
     let figures = go_through(&pair, settings)?;

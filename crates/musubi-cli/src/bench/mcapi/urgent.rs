@@ -24,6 +24,7 @@ use crate::bench::figures::Figure;
 use crate::bench::pair::Pair;
 use crate::bench::run::Figures;
 use crate::bench::sockets::How;
+use crate::output;
 
 /// Bytes of an urgent message, its time between two, and its priority.
 const URGENT_BYTES: usize = 64;
@@ -57,7 +58,7 @@ pub(super) fn measure(pair: &Pair, settings: &Settings) -> anyhow::Result<Figure
             continue;
         }
         if pair.is_ping() {
-            eprintln!("{}: {name}, {} s", settings.title(), settings.seconds);
+            output::note(&format!("{}: {name}, {} s", settings.title(), settings.seconds));
         }
         let (samples, rate) =
             condition(pair, settings, bulk.is_some(), priorities).with_context(|| format!("measuring {name}"))?;
@@ -103,7 +104,7 @@ fn condition(pair: &Pair, settings: &Settings, load: bool, priorities: bool) -> 
 /// scheduler thinks fair; or another program from a thread that has the node's lock.
 fn take_priority(priority: u8) {
     if let Err(error) = realtime::set_fifo_priority(priority) {
-        eprintln!("note: no real-time priority {priority} for a thread beside bulk: {error}");
+        output::note(&format!("note: no real-time priority {priority} for a thread beside bulk: {error}"));
     }
 }
 

@@ -34,6 +34,7 @@ use super::settings::Settings;
 use crate::bench::figures::Figure;
 use crate::bench::pair::Pair;
 use crate::bench::run::Figures;
+use crate::output;
 
 /// Bytes of the request, of the answer, and time between two requests.
 const REQUEST_BYTES: usize = 10 << 10;
@@ -162,7 +163,12 @@ pub(super) fn measure(pair: &Pair, settings: &Settings) -> anyhow::Result<Figure
     for slice in 0..SLICES {
         for (condition, taken) in conditions.iter().zip(&mut taken) {
             if pair.is_ping() {
-                eprintln!("{}: slice {} of {SLICES}, {}", settings.group.title(), slice + 1, condition.name());
+                output::note(&format!(
+                    "{}: slice {} of {SLICES}, {}",
+                    settings.group.title(),
+                    slice + 1,
+                    condition.name()
+                ));
             }
             let rounds = settings.samples.div_ceil(2 * SLICES);
             let more =
@@ -247,7 +253,7 @@ fn told(pair: &Pair) -> [u64; 2] {
 
 fn take_priority() {
     if let Err(error) = realtime::set_fifo_priority(EXCHANGE_FIFO) {
-        eprintln!("note: no real-time priority {EXCHANGE_FIFO} for a thread of the exchange: {error}");
+        output::note(&format!("note: no real-time priority {EXCHANGE_FIFO} for a thread of the exchange: {error}"));
     }
 }
 

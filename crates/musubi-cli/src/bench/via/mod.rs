@@ -60,6 +60,7 @@ Examples:
 /// A measurement failed, a file cannot be written; with `--check`, a required figure is missed.
 pub(super) fn run(arguments: &Choice) -> anyhow::Result<()> {
     super::pair::needs_two_cores()?;
+    crate::output::check_writable(arguments.json.as_deref())?;
     let outcome = measure(arguments)?;
     outcome.print()?;
     ensure!(!arguments.check || outcome.all_met(), "a required figure is missed");
