@@ -56,11 +56,31 @@ fn render(error: &anyhow::Error) -> String {
         return report.render(true) + "\n";
     }
     let mut text = format!("{ERROR}error{ERROR:#}: {error}\n");
-    for cause in error.chain().skip(1) {
-        text.push_str(&format!("  because: {cause}\n"));
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Many errors say their cause themselves.
+        if !said.ends_with(&cause) {
+            text.push_str(&format!("  because: {cause}\n"));
+        }
+        said = cause;
     }
     if let Some(failure) = error.downcast_ref::<Failure>() {
         text.push_str(&format!("{HELP}help{HELP:#}: {}\n", failure.help));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_was_said_is_not_said_again() {
+        let full = || std::io::Error::from_raw_os_error(28);
+        let bare = anyhow::Error::new(full()).context("writing x");
+        let twice = anyhow::Error::new(full()).context(format!("x: {}", full()));
+        let text = |error| anstream::adapter::strip_str(&render(&error)).to_string();
+        assert_eq!(text(bare), format!("error: writing x\n  because: {}\n", full()));
+        assert_eq!(text(twice), format!("error: x: {}\n", full()));
+    }
 }

@@ -177,7 +177,10 @@ fn sign(arguments: &Issue) -> anyhow::Result<()> {
     if nodes.is_empty() {
         return Err(Failure::new("no node of the system has a TCP address", "name nodes: musubi keys issue 0:1").into());
     }
-    let authority = Authority::load(&subject.keys, &subject.topology.system).context("there is no usable authority")?;
+    let authority = Authority::load(&subject.keys, &subject.topology.system).map_err(|error| {
+        let help = "`musubi keys init` makes one; certificates are issued where its ca.crt and ca.key are";
+        Failure::new(format!("there is no usable authority: {error}"), help)
+    })?;
     for (topology, node) in nodes {
         let files = files(topology, node)?;
         let whose = Identity { system: topology.system.clone(), node };
@@ -190,7 +193,10 @@ fn sign(arguments: &Issue) -> anyhow::Result<()> {
 /// What is there is replaced only on demand.
 fn advised(error: keys::Error) -> anyhow::Error {
     match error {
-        keys::Error::Exists(path) => Failure::new(format!("{} exists", path.display()), "--force replaces it").into(),
+        keys::Error::Exists(path) => {
+            let help = "--force replaces it; `musubi keys issue NODE` makes only that node's";
+            Failure::new(format!("{} exists", path.display()), help).into()
+        }
         error => error.into(),
     }
 }
@@ -203,7 +209,9 @@ fn files(topology: &Topology, node: NodeId) -> Result<NodeFiles, Failure> {
 fn show(place: &Where) -> anyhow::Result<()> {
     let Subject { keys, .. } = place.subject()?;
     let authority = keys.join(AUTHORITY_CERTIFICATE);
-    let mut certificates = certificates(&keys).with_context(|| format!("reading {}", keys.display()))?;
+    let mut certificates = certificates(&keys).map_err(|error| {
+        Failure::new(format!("cannot read {}: {error}", keys.display()), "`musubi keys init` makes the directory")
+    })?;
     certificates.retain(|path| *path != authority);
     certificates.sort();
     let mut text = String::new();

@@ -81,5 +81,8 @@ fn fifo_names(plan: &Plan<'_>) -> String {
 /// What is wrong with the number.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let value: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(value).map_err(|error| error.to_string())
+    if value.is_sign_negative() {
+        return Err("a time cannot be negative".to_owned());
+    }
+    Duration::try_from_secs_f64(value).map_err(|_| "no time that can be waited for".to_owned())
 }

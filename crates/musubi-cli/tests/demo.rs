@@ -247,6 +247,18 @@ fn what_cannot_work_is_said_before_the_run() {
     assert_eq!(fs::read_to_string(directory.path().join("old.html")).unwrap(), "old");
 }
 
+#[test]
+fn what_was_measured_is_said_though_a_file_cannot_be_filled() {
+    let _alone = alone();
+    let directory = TempDir::new().unwrap();
+    for files in [["--report", "/dev/full"], ["--json", "/dev/full"]] {
+        let output = finished(demo(&directory, &["--seconds", "1"]).args(files).spawn().unwrap());
+        assert!(failed(&output).contains("writing /dev/full"));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("messages sent") && text.contains("verdict"), "{text}");
+    }
+}
+
 /// A busy machine may let the Master come late: the others wait for it as long as the launcher does.
 #[test]
 fn a_master_that_starts_late_is_waited_for() {

@@ -89,6 +89,19 @@ fn generate_into_a_file_fails_with_its_name() {
     assert!(said.contains("cannot write") && said.contains("file"), "{said}");
 }
 
+/// A limit on the length of files stands for a disk that is full.
+#[test]
+fn a_file_that_cannot_be_written_whole_is_not_left_in_part() {
+    let directory = tempfile::tempdir().unwrap();
+    let (header, system) = (directory.path().join("musubi_press.h"), example("system.toml"));
+    std::fs::write(&header, "as it was").unwrap();
+    let mut command = System::new().limited(0, &["generate", "--system"]);
+    let said = text(&expect(command.arg(system).arg("--out").arg(directory.path()), 1).stderr);
+    assert!(said.contains("cannot write") && said.contains("musubi_press.h"), "{said}");
+    assert_eq!(std::fs::read_to_string(&header).unwrap(), "as it was");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
 #[test]
 fn a_named_pipe_is_no_description_and_nobody_waits_for_it() {
     let system = System::new();

@@ -6,7 +6,7 @@ mod command;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use command::{expect, musubi, text};
+use command::{System, expect, musubi, text};
 
 const DESCRIPTION: &str = r#"[system]
 name = "line"
@@ -87,4 +87,46 @@ fn each_process_of_a_nic_has_a_certificate_of_its_own() {
     keys(directory.path(), &["issue", "--all", "--force"], 0);
     assert!(exists("control.crt") && !exists("near-0.crt"));
     assert!(keys(directory.path(), &["issue", "lift"], 1).contains("has no node \"lift\""));
+}
+
+/// A limit on the length of files stands for a disk that is full.
+#[test]
+fn what_cannot_be_written_whole_is_not_left_in_part() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("line.toml"), DESCRIPTION).unwrap();
+    let files = || -> Vec<String> {
+        let all = std::fs::read_dir(directory.path().join("secrets")).unwrap();
+        let mut names: Vec<String> = all.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let limited = |arguments: &[&str]| {
+        // A key has 241 bytes, a certificate more than 512.
+        let mut command = System::new().limited(1, &[&["keys"], arguments].concat());
+        text(&expect(command.env("MUSUBI_SYSTEM", directory.path().join("line.toml")), 1).stderr)
+    };
+    assert!(limited(&["init"]).contains("ca.crt"));
+    assert_eq!(files(), [""; 0]);
+    keys(directory.path(), &["init"], 0);
+    assert!(limited(&["issue", "control"]).contains("control.crt"));
+    assert_eq!(files(), ["ca.crt", "ca.key"]);
+    keys(directory.path(), &["issue", "control"], 0);
+    let pair = || {
+        ["control.crt", "control.key"].map(|name| std::fs::read(directory.path().join("secrets").join(name)).unwrap())
+    };
+    let before = pair();
+    limited(&["issue", "control", "--force"]);
+    assert_eq!(pair(), before);
+    assert_eq!(files(), ["ca.crt", "ca.key", "control.crt", "control.key"]);
+}
+
+#[test]
+fn where_nothing_is_yet_the_next_step_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("line.toml"), DESCRIPTION).unwrap();
+    for what in [&["show"][..], &["issue", "--all"]] {
+        let said = keys(directory.path(), what, 1);
+        assert!(said.contains("secrets") && said.contains("help: `musubi keys init`"), "{said}");
+        assert_eq!(said.matches("No such file").count(), 1, "{said}");
+    }
 }

@@ -77,22 +77,26 @@ impl Outputs {
         matches!(self.json, Some(Json::Printed))
     }
 
-    /// Writes all.
+    /// Writes all that can be written: the summary is printed even where a file cannot be filled.
+    ///
+    /// # Errors
+    /// What could not be written.
     pub fn write(self, summary: &Summary, evidence: &Evidence) -> anyhow::Result<()> {
-        let where_to = match self.report {
-            Ok(report) => report.fill(&page(summary, evidence)?)?.display().to_string(),
+        let report = self.report.map(|report| report.fill(&page(summary, evidence)?));
+        let where_to = match &report {
+            Ok(Ok(path)) => path.display().to_string(),
+            Ok(Err(error)) => format!("none ({error:#})"),
             Err(why) => format!("none ({why}; --report OUT.html names another place)"),
         };
         let json = serde_json::to_string_pretty(summary)? + "\n";
         let text = format!("{}{:<16}{where_to}\n", summary.text(), "report");
-        match self.json {
+        let written = match self.json {
             Some(Json::Printed) => output::print(&json),
-            Some(Json::Written(file)) => {
-                file.fill(&json)?;
-                output::print(&text)
-            }
+            Some(Json::Written(file)) => output::print(&text).and(file.fill(&json).map(drop)),
             None => output::print(&text),
-        }
+        };
+        // That no file could be opened where nobody named one, the summary says.
+        written.and(report.unwrap_or_else(|_| Ok(PathBuf::new())).map(drop))
     }
 }
 

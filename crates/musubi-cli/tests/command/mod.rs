@@ -80,6 +80,15 @@ impl System {
         command
     }
 
+    /// The command in this system, which may write no file longer than so many blocks of 512 bytes.
+    pub fn limited(&self, blocks: u32, arguments: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_musubi")]).args(arguments).stdin(Stdio::null());
+        command.env("MUSUBI_SYSTEM", self.path("system.toml")).env("MUSUBI_INSTANCE", &self.instance);
+        command
+    }
+
     /// Starts the command with all its streams in our hands.
     pub fn start(&self, arguments: &[&str]) -> Process {
         let mut command = self.command(arguments);

@@ -1,7 +1,7 @@
 //! The generated files: what each side of a system needs of the plan, in its own language.
 //!
 //! What you may rely on: the same description gives the same bytes; every file carries the plan's hash; a file is
-//! written only if the description is without mistakes. docs/description.md lists what is in them.
+//! written only if the description is without mistakes, and is whole or as it was before. docs/description.md lists what is in them.
 //!
 //! How it works: one pure function a file, from the description and its [`MemoryMap`] to text.
 
@@ -39,10 +39,20 @@ pub fn generate(description: &Description, directory: &Path) -> Result<Vec<PathB
     let mut paths = Vec::new();
     for (extension, text) in files {
         let path = directory.join(format!("{stem}.{extension}"));
-        std::fs::write(&path, text).map_err(failed(&path))?;
+        replace(&path, &text).map_err(failed(&path))?;
         paths.push(path);
     }
     Ok(paths)
+}
+
+/// Writes beside and renames, so that nobody finds a file that is half there, also not where the disk is full.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".new-{}", std::process::id()));
+    std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path)).inspect_err(|_| {
+        // It may not be there; then there is nothing to remove.
+        let _ = std::fs::remove_file(&beside);
+    })
 }
 
 /// What stands at the top of each file, without comment marks.

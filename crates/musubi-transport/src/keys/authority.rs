@@ -70,8 +70,8 @@ impl Authority {
         let mut parameters = authority_parameters(system);
         validity.apply(&mut parameters)?;
         let certificate = parameters.self_signed(&key)?;
-        files::write_private(&key_path, &key.serialize_pem(), force)?;
-        files::write_public(&certificate_path, &certificate.pem(), force)?;
+        let (key_text, certificate_text) = (key.serialize_pem(), certificate.pem());
+        files::write_pair((&key_path, &key_text), (&certificate_path, &certificate_text), force)?;
         let certificate = certificate.der().clone();
         Ok(Authority { system: system.into(), directory: directory.into(), certificate, key })
     }
@@ -108,8 +108,8 @@ impl Authority {
     pub fn issue_to(&self, whose: &Identity, files: &NodeFiles, validity: Validity, force: bool) -> Result<(), Error> {
         files::refuse_existing(&[&files.certificate, &files.key], force)?;
         let (certificate, key) = self.signed(whose, validity)?;
-        files::write_private(&files.key, &key.serialize_pem(), force)?;
-        files::write_public(&files.certificate, &certificate.pem(), force)
+        let (key_text, certificate_text) = (key.serialize_pem(), certificate.pem());
+        files::write_pair((&files.key, &key_text), (&files.certificate, &certificate_text), force)
     }
 
     fn signed(&self, whose: &Identity, validity: Validity) -> Result<(rcgen::Certificate, KeyPair), Error> {

@@ -1,7 +1,7 @@
 //! Where certificates and keys lie, and how they are written.
 //!
 //! What you may rely on: a private key is readable by its owner alone from its first byte on. No file is overwritten unless that
-//! was asked for, and one that is replaced is never half there.
+//! was asked for, and no file is ever left half written.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -55,15 +55,14 @@ pub(super) fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|source| Error::File { path: path.into(), source })
 }
 
-/// Writes a certificate.
-pub(super) fn write_public(path: &Path, text: &str, force: bool) -> Result<(), Error> {
-    write(path, text, force, PUBLIC_MODE)
+/// Writes a private key and the certificate that goes with it, both or neither.
+pub(super) fn write_pair(key: (&Path, &str), certificate: (&Path, &str), force: bool) -> Result<(), Error> {
+    let files = [(key.0, key.1, PRIVATE_MODE), (certificate.0, certificate.1, PUBLIC_MODE)];
+    if force { replace(&files) } else { make(&files) }
 }
 
-/// Writes a private key.
-pub(super) fn write_private(path: &Path, text: &str, force: bool) -> Result<(), Error> {
-    write(path, text, force, PRIVATE_MODE)
-}
+/// Path, text and mode.
+type Text<'a> = (&'a Path, &'a str, u32);
 
 /// Refuses files that exist, unless forced.
 pub(super) fn refuse_existing(paths: &[&Path], force: bool) -> Result<(), Error> {
@@ -73,25 +72,51 @@ pub(super) fn refuse_existing(paths: &[&Path], force: bool) -> Result<(), Error>
     }
 }
 
-/// A forced file is written beside and renamed, so that it has its mode from the beginning and is never half there.
-fn write(path: &Path, text: &str, force: bool, mode: u32) -> Result<(), Error> {
-    let failed = |source: std::io::Error| match source.kind() {
-        std::io::ErrorKind::AlreadyExists => Error::Exists(path.into()),
-        _ => Error::File { path: path.into(), source },
-    };
-    if !force {
-        return create(path, text, mode).map_err(failed);
+/// Makes files that are not there yet.
+fn make(files: &[Text<'_>]) -> Result<(), Error> {
+    for (index, (path, text, mode)) in files.iter().enumerate() {
+        create(path, text, *mode).map_err(|source| {
+            // Those before it were not there either, and are worth nothing without it.
+            files[..index].iter().for_each(|(path, ..)| remove(path));
+            failed(path, source)
+        })?;
     }
-    let beside = path.with_extension(format!("new-{}", std::process::id()));
-    create(&beside, text, mode).and_then(|()| fs::rename(&beside, path)).map_err(|source| {
-        // It may not be there; then there is nothing to remove.
-        let _ = fs::remove_file(&beside);
-        failed(source)
-    })
+    Ok(())
 }
 
+/// Writes all of them beside and renames them then, so that they have their modes from the beginning and no name stands for a
+/// part of a file.
+fn replace(files: &[Text<'_>]) -> Result<(), Error> {
+    let written = files
+        .iter()
+        .try_for_each(|(path, text, mode)| create(&beside(path), text, *mode).map_err(|source| failed(path, source)));
+    let renamed = written.and_then(|()| {
+        files.iter().try_for_each(|(path, ..)| fs::rename(beside(path), path).map_err(|source| failed(path, source)))
+    });
+    renamed.inspect_err(|_| files.iter().for_each(|(path, ..)| remove(&beside(path))))
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".new-{}", std::process::id()));
+    PathBuf::from(name)
+}
+
+/// What is not there need not be removed; what cannot be, stays.
+fn remove(path: &Path) {
+    let _ = fs::remove_file(path);
+}
+
+fn failed(path: &Path, source: std::io::Error) -> Error {
+    match source.kind() {
+        std::io::ErrorKind::AlreadyExists => Error::Exists(path.into()),
+        _ => Error::File { path: path.into(), source },
+    }
+}
+
+/// Makes a file with all of the text, or none.
 fn create(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     let mut file: File = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+    // Where it stayed, the next try would say that it exists.
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).inspect_err(|_| remove(path))
 }
