@@ -34,6 +34,8 @@ pub struct Link<'m> {
     pool: Pool<'m>,
     /// What was published since the last look at the peer's wait: bits of [`awaited`].
     unlooked: u32,
+    /// How far we had read when we sent last. Who sends without having read in between has more to send.
+    read_at_send: u32,
 }
 
 /// A message that came.
@@ -77,7 +79,7 @@ impl<'m> Link<'m> {
         let receiver = Receiver::new(peer.part(at, words), own.part(link::TAKEN, 1))?;
         let pool = Pool::new(peer.part(link::RETURNS, shape.blocks));
         let returns = Returns::new(own.part(link::RETURNS, shape.blocks), peer.part(link::WAITING, 1));
-        Ok((Link { own, peer, shape, stride_bytes, sender, receiver, pool, unlooked: 0 }, returns))
+        Ok((Link { own, peer, shape, stride_bytes, sender, receiver, pool, unlooked: 0, read_at_send: 0 }, returns))
     }
 
     /// Sends a message whose payload travels in the lane, if `spare` slots stay free behind it. A look is due
@@ -89,6 +91,11 @@ impl<'m> Link<'m> {
     pub fn send<const H: usize>(&mut self, head: &[u32; H], payload: &[u8], spare: u32) -> Result<(), Error> {
         self.sender.send(INLINE, head, payload, spare)?;
         self.unlooked |= awaited::RECORD;
+        let read = self.receiver.position();
+        if read == self.read_at_send {
+            self.sender.expect_more();
+        }
+        self.read_at_send = read;
         Ok(())
     }
 
@@ -190,6 +197,12 @@ impl<'m> Link<'m> {
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
         self.receiver.is_ready()
+    }
+
+    /// Whether there is one whose payload travels in the lane.
+    #[inline(always)]
+    pub fn is_ready_in_lane(&self) -> bool {
+        self.receiver.is_ready_with(INLINE)
     }
 
     /// Whether a message that was refused for want of room or of a block would be taken now: a quarter of the lane is

@@ -74,6 +74,19 @@ impl<'m> Receiver<'m> {
         Tag::seen(word, lap(self.head, self.shift)) != Seen::Nothing
     }
 
+    /// Number of the next slot to read.
+    #[inline(always)]
+    pub fn position(&self) -> u32 {
+        self.head
+    }
+
+    /// Whether there is a record with this mark, in so far as its tag says.
+    #[inline(always)]
+    pub fn is_ready_with(&self, mark: u8) -> bool {
+        let seen = Tag::seen(self.slot().get(record::TAG), lap(self.head, self.shift));
+        matches!(seen, Seen::Record { mark: of, .. } if of == mark)
+    }
+
     /// Takes the next record if it is brief and has this mark; all others, and faults, are left to
     /// [`Receiver::receive`].
     #[inline(always)]

@@ -6,12 +6,17 @@
 //!
 //! What it does not do: ring, or know who sleeps; [`super::Link`] does.
 
+use super::hint;
 use super::tag::{Tag, lap};
 use super::{RECORD_BYTES_MAX, SLOT_BYTES, slots_of};
 use crate::error::Error;
 use crate::layout::record;
 use crate::sync::Site;
 use crate::words::{OwnWords, PeerWords};
+
+/// How far ahead of the next slot lines are asked for, and how many: a record of 64 bytes with its head takes two.
+const AHEAD: u32 = 2;
+const AHEAD_MAX: u32 = 2;
 
 /// Writes records. The slots are ours, how far they were read is the receiver's claim.
 #[derive(Debug)]
@@ -99,6 +104,16 @@ impl<'m> Sender<'m> {
         first.publish(record::TAG, tag.word(), Site::PublishRecord);
         self.tail = self.tail.wrapping_add(slots_of(bytes));
         Ok(())
+    }
+
+    /// In a stream of records: has the lines of the one after the next brought here. The receiver has read them a lap ago and has
+    /// them still; asked for now they come while the next one is written. Those of the next one itself came a record ago:
+    /// asked for only now they would be taken from a receiver that looks at them already.
+    #[inline(always)]
+    pub fn expect_more(&self) {
+        for ahead in AHEAD..AHEAD + AHEAD_MAX {
+            hint::will_write(self.slot(self.tail.wrapping_add(ahead)).address(0));
+        }
     }
 
     /// Writes what did not fit the first slot.
