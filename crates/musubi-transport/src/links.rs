@@ -206,6 +206,12 @@ impl Short {
 }
 
 impl<B: Block> Payload<B> {
+    /// A copy of these bytes.
+    #[inline]
+    pub fn of_bytes(bytes: &[u8]) -> Payload<B> {
+        Short::new(bytes).map_or_else(|| Payload::Owned(bytes.to_vec()), Payload::Short)
+    }
+
     /// Number of bytes.
     pub fn len(&self) -> usize {
         match self {

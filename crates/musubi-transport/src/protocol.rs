@@ -55,6 +55,18 @@ pub trait Protocol: Debug + Send + 'static {
         links: &mut impl Links<Block = Self::Block>,
     );
 
+    /// A frame came whose payload lies in these bytes until the call returns.
+    fn bytes(
+        &mut self,
+        now_ns: u64,
+        from: NodeId,
+        header: &Header,
+        bytes: &[u8],
+        links: &mut impl Links<Block = Self::Block>,
+    ) {
+        self.frame(now_ns, from, header, Payload::of_bytes(bytes), links);
+    }
+
     /// A link reports something, a frame or what became of it.
     fn report(&mut self, now_ns: u64, report: Report<Self::Block>, links: &mut impl Links<Block = Self::Block>);
 

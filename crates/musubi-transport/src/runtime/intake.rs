@@ -6,6 +6,8 @@
 //! How it works: a report is large, and costs more to hand on than a scalar to take in; so a frame of a lane is looked at
 //! where it lies, and handed on in the shortest form that it has.
 
+use musubi_core::lane::Payload as Placed;
+
 use super::node_links::{Block, NodeLinks};
 use crate::Priority;
 use crate::carrier::Drive;
@@ -15,6 +17,9 @@ use crate::shm::Arrival;
 
 /// Most reports that are taken in at a time, before a thread looks at its own condition again.
 pub(super) const REPORTS_MAX: u32 = 256;
+
+/// Most short frames that are taken in behind the one that was waited for.
+pub(super) const MORE_MAX: u32 = 8;
 
 /// Gives the protocol what has arrived, at most [`REPORTS_MAX`] reports: before taking the most urgent message, say, as a
 /// more urgent one may lie right behind the first.
@@ -65,6 +70,17 @@ fn arrival<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLinks, pl
     // If the link has just ended there is a report of that, and its successor's frames come behind it.
     let arrival = if memory.holds_reports() { None } else { memory.arrival_from(place) };
     let Some(Arrival { node, header, placed, .. }) = arrival else { return rest(engine, links) };
+    if let Placed::Copied(bytes) = placed
+        && let Some(data) = memory.take_data()
+    {
+        let now_ns = links.time_of_frame::<P>(&header);
+        engine.bytes(now_ns, node, &header, data.get(..bytes).unwrap_or_default(), links);
+        if let Some(memory) = &mut links.memory {
+            memory.give_data_back(data);
+        }
+        return Some(header.class);
+    }
+    let memory = links.memory.as_mut()?;
     if let Some(payload) = memory.payload_of(place, placed) {
         let now_ns = links.time_of_frame::<P>(&header);
         engine.frame(now_ns, node, &header, payload, links);

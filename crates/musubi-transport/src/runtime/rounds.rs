@@ -59,6 +59,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
                 let found = state.attempt(ready);
                 *seen = state.engine.changes();
                 if found {
+                    state.take_in_more();
                     return true;
                 }
             }

@@ -8,11 +8,12 @@
 
 use std::thread::ThreadId;
 
-use super::intake::{self, REPORTS_MAX};
+use super::intake::{self, MORE_MAX, REPORTS_MAX};
 use super::node_links::{Block, NodeLinks};
 use crate::Priority;
 use crate::notifier::{Notifier, WakeCounts};
 use crate::protocol::Protocol;
+use crate::shm::ShmCarrier;
 use crate::wakers::Wakers;
 
 /// Tries what a thread waits for; true if it is there.
@@ -118,6 +119,17 @@ impl<P: Protocol<Block = Block>> State<P> {
         Some(class)
     }
 
+    /// Takes in a few of the frames behind the one that was waited for, if they are short: who waits for the next one finds
+    /// it without a look at the links.
+    #[inline]
+    pub fn take_in_more(&mut self) {
+        for _ in 0..MORE_MAX {
+            let is_there = self.links.memory.as_mut().is_some_and(ShmCarrier::has_short_frame);
+            let Some(class) = is_there.then(|| self.take_in_one()).flatten() else { return };
+            self.taken.note_other(class);
+        }
+    }
+
     /// Gives the engine what the links have, at most [`REPORTS_MAX`] reports.
     pub fn take_in(&mut self) {
         for _ in 0..REPORTS_MAX {
@@ -218,6 +230,14 @@ impl Taken {
     pub fn note(&mut self, class: Priority) {
         if class != Priority::MOST_URGENT {
             *self = Taken { last: class, most_urgent: self.most_urgent.min(class) };
+        }
+    }
+
+    /// The same of what may be for others.
+    #[inline]
+    pub fn note_other(&mut self, class: Priority) {
+        if class != Priority::MOST_URGENT {
+            self.most_urgent = self.most_urgent.min(class);
         }
     }
 

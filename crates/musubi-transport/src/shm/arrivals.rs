@@ -6,7 +6,7 @@
 //! How it works: links on which something came lately are looked at in every round, the others every [`SCAN_ROUNDS`]
 //! rounds and before sleep.
 
-use musubi_core::lane::Payload as Placed;
+use musubi_core::lane::{Payload as Placed, RECORD_BYTES_MAX};
 
 use super::Block;
 use super::carrier::ShmCarrier;
@@ -14,7 +14,7 @@ use super::peer::{Held, bytes_of};
 use super::records::{self, Frame};
 use crate::NodeId;
 use crate::frame::Header;
-use crate::links::{Payload, Report, Short};
+use crate::links::{Payload, Report};
 
 /// Most links that are looked at in every round.
 const ACTIVE_MAX: usize = 8;
@@ -66,7 +66,7 @@ impl ShmCarrier {
         let peer = &mut self.peers[usize::from(place)];
         let node = peer.node;
         let (Held { link, .. }, traffic) = peer.link_and_traffic()?;
-        let (data, kinds) = (&mut *self.data, self.kinds);
+        let (data, kinds) = (self.data.get_or_insert_with(|| Box::new([0; RECORD_BYTES_MAX])), self.kinds);
         let (frame, rings) = link.with(|lanes| (records::receive(lanes, data, kinds), lanes.must_ring_for_room()));
         if rings {
             link.ring();
@@ -116,11 +116,23 @@ impl ShmCarrier {
     pub fn payload_of(&mut self, place: u16, placed: Placed) -> Option<Payload<Block>> {
         match placed {
             Placed::Copied(bytes) => {
-                let bytes = &self.data[..bytes];
-                Some(Short::new(bytes).map_or_else(|| Payload::Owned(bytes.to_vec()), Payload::Short))
+                let bytes = self.data.as_ref()?.get(..bytes)?;
+                Some(Payload::of_bytes(bytes))
             }
             Placed::Block { block, bytes } => self.lend(place, block, bytes).map(Payload::Lent),
         }
+    }
+
+    /// The bytes that payloads of the lane were copied into; to be given back by [`ShmCarrier::give_data_back`].
+    #[inline(always)]
+    pub fn take_data(&mut self) -> Option<Box<[u8; RECORD_BYTES_MAX]>> {
+        self.data.take()
+    }
+
+    /// See [`ShmCarrier::take_data`].
+    #[inline(always)]
+    pub fn give_data_back(&mut self, data: Box<[u8; RECORD_BYTES_MAX]>) {
+        self.data = Some(data);
     }
 
     #[inline(never)]
@@ -144,6 +156,16 @@ impl ShmCarrier {
             return None;
         }
         self.ready_place()
+    }
+
+    /// Whether the link whose turn it is has another frame that travels in its lane, and nothing else is to be reported.
+    #[inline(always)]
+    pub fn has_short_frame(&mut self) -> bool {
+        if !(self.reports.is_empty() && self.blocked.is_empty() && self.ended.is_empty()) || self.row >= ROW_MAX {
+            return false;
+        }
+        let Some(&place) = self.active.get(self.turn) else { return false };
+        self.peers[usize::from(place)].link().is_some_and(|held| held.link.with(|lanes| lanes.is_ready_in_lane()))
     }
 
     /// Looks at what is not looked at in every round; whether it is the turn of frames now.

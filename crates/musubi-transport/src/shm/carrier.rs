@@ -79,7 +79,8 @@ pub struct ShmCarrier {
     rings_for: u8,
     /// Most frames of others that were there when it last announced sleep.
     unseen: u32,
-    pub(super) data: Box<[u8; RECORD_BYTES_MAX]>,
+    /// Payloads of the lane are copied into it; none while somebody has taken it.
+    pub(super) data: Option<Box<[u8; RECORD_BYTES_MAX]>>,
 }
 
 impl ShmCarrier {
@@ -132,7 +133,7 @@ impl ShmCarrier {
             bounds,
             rings_for: ALL_CLASSES,
             unseen: 0,
-            data: Box::new([0; RECORD_BYTES_MAX]),
+            data: None,
         })
     }
 

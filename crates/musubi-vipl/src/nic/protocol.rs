@@ -73,6 +73,13 @@ impl<B: Block> Protocol for NicState<B> {
         self.carry_local(links);
     }
 
+    #[inline(always)]
+    fn bytes(&mut self, now_ns: u64, from: NodeId, header: &Header, bytes: &[u8], links: &mut impl Links<Block = B>) {
+        self.now_ns = now_ns;
+        self.frame_came(from, header, Came::Bytes(bytes), links);
+        self.carry_local(links);
+    }
+
     fn report(&mut self, now_ns: u64, report: Report<B>, links: &mut impl Links<Block = B>) {
         self.now_ns = now_ns;
         match report {
