@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use musubi_core::lane::Payload as Placed;
 use musubi_linux::clock::now_ns;
 use musubi_linux::descriptor::Descriptor;
 use musubi_linux::epoll;
@@ -485,4 +486,33 @@ fn frames_of_a_word_are_taken_by_the_short_way() {
     assert!(first.carrier.brief_from(place).is_none());
     assert!(matches!(first.carrier.next_of_rest(), Some(Report::Down { loss: Loss::Cut, .. })));
     assert_eq!(first.carrier.refusals().faults, 1);
+}
+
+#[test]
+fn short_frames_are_told_from_long_ones_and_lend_their_bytes() {
+    let (_, mut sides) = linked("shm-short", 2);
+    let [first, second] = &mut sides[..] else { unreachable!("two") };
+    assert!(!second.carrier.has_short_frame(), "there is none");
+    for (tag, bytes) in [(1, 8), (2, 96), (3, 5000), (4, 1)] {
+        assert_eq!(first.send(2, 1, bytes, tag), Sent::Delivered);
+    }
+    first.carrier.flush(now_ns());
+    assert_eq!(frame(Some(report(second))), (1, 1));
+    assert!(second.carrier.has_short_frame());
+    let place = second.carrier.next_place().unwrap();
+    let arrival = second.carrier.arrival_from(place).unwrap();
+    let data = second.carrier.take_data().unwrap();
+    assert_eq!((arrival.header.tag, arrival.placed), (2, Placed::Copied(96)));
+    assert_eq!(data[..96], [2; 96]);
+    assert!(second.carrier.take_data().is_none() && second.carrier.payload_of(place, arrival.placed).is_none());
+    second.carrier.give_data_back(data);
+    assert!(
+        matches!(second.carrier.payload_of(place, arrival.placed), Some(Payload::Owned(bytes)) if bytes == [2; 96])
+    );
+    assert!(!second.carrier.has_short_frame(), "the next one is long");
+    assert_eq!(frame(Some(report(second))), (1, 3));
+    assert!(second.carrier.has_short_frame());
+    // What is to be reported first comes first.
+    second.carrier.reports.push_back(Report::Room { peer: id(1) });
+    assert!(!second.carrier.has_short_frame());
 }

@@ -147,6 +147,34 @@ fn messages_of_every_size_arrive_whole() {
     }
 }
 
+/// Who waits for the first of several short messages takes the next ones in with it.
+#[test]
+fn short_messages_behind_the_one_that_was_waited_for_come_with_it() {
+    const MESSAGES: usize = 12;
+    let system = system();
+    let (client, server) = (Side::open(&system), Side::open(&system));
+    let (a, b) = connect(&client, &server, Reliability::Delivery);
+    for turn in 0..MESSAGES {
+        server.write(turn * 64, 0, 8192 + turn * 64, 64);
+        server.post(b, Queue::Receive, turn * 64);
+        client.write(turn * 64, 0, 8192, 64);
+    }
+    for turn in 0..MESSAGES {
+        client.put(8192, &[turn as u8; 64]);
+        client.post(a, Queue::Send, turn * 64);
+    }
+    assert_eq!(server.done(b, Queue::Receive), (server.address(0), false));
+    // Without a look at the links, as many as are taken in at a time are there, in order.
+    for turn in 1..9 {
+        let given = server.nic.with(|nic| nic.dequeue(b, Queue::Receive)).unwrap();
+        assert_eq!(given, Dequeue::Complete { address: server.address(turn * 64), is_error: false });
+        assert_eq!(server.get(8192 + turn * 64, 64), [turn as u8; 64]);
+    }
+    for turn in 9..MESSAGES {
+        assert_eq!(server.done(b, Queue::Receive), (server.address(turn * 64), false));
+    }
+}
+
 #[test]
 fn a_disconnected_vi_can_be_connected_again() {
     let system = system();
