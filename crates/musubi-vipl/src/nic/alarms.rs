@@ -36,18 +36,20 @@ impl Default for Alarms {
 }
 
 impl<B: Block> NicState<B> {
-    /// Sets one. Who sleeps on the links is woken, as it may have to be up earlier now.
+    /// Sets one; says too whether who sleeps on the links must be woken, as it has to be up earlier now than for any other:
+    /// by a change, in a call that takes the links.
     ///
     /// # Errors
     /// [`ViError::Resource`] if too many are set.
-    pub fn set_alarm(&mut self, at_ns: u64) -> Result<AlarmNumber, ViError> {
+    pub fn set_alarm(&mut self, at_ns: u64) -> Result<(AlarmNumber, bool), ViError> {
         let number = self.alarms.alarms.insert(Alarm { at_ns, has_rung: false }).ok_or(ViError::Resource)?;
+        let is_first = at_ns < self.alarms.next_ns;
         self.alarms.next_ns = self.alarms.next_ns.min(at_ns);
-        self.changes += 1;
-        Ok(AlarmNumber(number))
+        Ok((AlarmNumber(number), is_first))
     }
 
-    /// Takes one away.
+    /// Takes one away. Who sleeps until then is up for nothing once, and not woken for that before: an alarm that is set anew for
+    /// each message, and seldom rings, costs no wake-up.
     pub fn clear_alarm(&mut self, alarm: AlarmNumber) {
         self.alarms.alarms.remove(alarm.0);
     }

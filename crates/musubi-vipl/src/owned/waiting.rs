@@ -144,13 +144,17 @@ impl<N: Holds, S: Awaitable<N::Node>> Within<N, S> {
             return Ok(alarm);
         }
         let limit_ns = u64::try_from(self.limit.as_nanos()).unwrap_or(u64::MAX);
-        // A call that is no future's: who sleeps on the links now must be up for the alarm.
-        let set = self.waiting.nic.nic().with(|state, links| {
+        let nic = self.waiting.nic.nic();
+        let set = nic.aside(|state, links| {
             let at_ns = links.now_ns().saturating_add(limit_ns);
             state.set_alarm(at_ns)
         });
-        let alarm = set??;
+        let (alarm, is_first) = set??;
         self.alarm = Some(alarm);
+        if is_first {
+            // A call that is no future's takes the links from who sleeps on them, and a change wakes it.
+            nic.with(|state, _| state.note_change())?;
+        }
         Ok(alarm)
     }
 
