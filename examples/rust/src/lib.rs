@@ -2,6 +2,8 @@
 //! node N alone. Where the others are, and what lies between, only the description knows that `MUSUBI_SYSTEM` names.
 #![forbid(unsafe_code)]
 
+pub mod vi;
+
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use musubi_mcapi::{Deadline, DeadlineExt, Node};
 pub type Role = fn(&Node) -> Result<(), musubi_mcapi::Error>;
 
 /// Longest time that an example waits for anything.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The deadline of every call of the examples.
 pub fn soon() -> Deadline {
