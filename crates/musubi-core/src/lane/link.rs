@@ -34,7 +34,7 @@ pub struct Link<'m> {
     pool: Pool<'m>,
     /// What was published since the last look at the peer's wait: bits of [`awaited`].
     unlooked: u32,
-    /// How far we had read when we sent last. Who sends without having read in between has more to send.
+    /// How far we had read at the last [`Link::lines_ahead`]. Who sends without having read in between has more to send.
     read_at_send: u32,
 }
 
@@ -91,12 +91,15 @@ impl<'m> Link<'m> {
     pub fn send<const H: usize>(&mut self, head: &[u32; H], payload: &[u8], spare: u32) -> Result<(), Error> {
         self.sender.send(INLINE, head, payload, spare)?;
         self.unlooked |= awaited::RECORD;
-        let read = self.receiver.position();
-        if read == self.read_at_send {
-            self.sender.expect_more();
-        }
-        self.read_at_send = read;
         Ok(())
+    }
+
+    /// After a message of a stream (nothing was read since the one before): addresses of lines that will be written soon, for
+    /// a hint to the processor, which the port has.
+    #[inline(always)]
+    pub fn lines_ahead(&mut self) -> Option<[*const u8; 2]> {
+        let read = core::mem::replace(&mut self.read_at_send, self.receiver.position());
+        (read == self.read_at_send).then(|| self.sender.lines_ahead())
     }
 
     /// Sends a message whose payload travels in a block.

@@ -24,7 +24,6 @@
 //! What it does not do: wait or ring. A port does. A link is made in fresh memory.
 
 mod blocks;
-mod hint;
 mod link;
 mod meeting;
 mod receiver;

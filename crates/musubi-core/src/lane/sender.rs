@@ -6,7 +6,6 @@
 //!
 //! What it does not do: ring, or know who sleeps; [`super::Link`] does.
 
-use super::hint;
 use super::tag::{Tag, lap};
 use super::{RECORD_BYTES_MAX, SLOT_BYTES, slots_of};
 use crate::error::Error;
@@ -14,9 +13,10 @@ use crate::layout::record;
 use crate::sync::Site;
 use crate::words::{OwnWords, PeerWords};
 
-/// How far ahead of the next slot lines are asked for, and how many: a record of 64 bytes with its head takes two.
+/// How far ahead of the next slot lines are asked for: a record of 64 bytes with its head takes two.
 const AHEAD: u32 = 2;
-const AHEAD_MAX: u32 = 2;
+/// How many.
+const LINES_AHEAD: usize = 2;
 
 /// Writes records. The slots are ours, how far they were read is the receiver's claim.
 #[derive(Debug)]
@@ -106,14 +106,12 @@ impl<'m> Sender<'m> {
         Ok(())
     }
 
-    /// In a stream of records: has the lines of the one after the next brought here. The receiver has read them a lap ago and has
-    /// them still; asked for now they come while the next one is written. Those of the next one itself came a record ago:
-    /// asked for only now they would be taken from a receiver that looks at them already.
+    /// Where the record after the next one will be written. The receiver has read those lines a lap ago and has them still; asked
+    /// for now they come while the next record is written, whose own came a record ago: asked for only now those would be
+    /// taken from a receiver that looks at them already.
     #[inline(always)]
-    pub fn expect_more(&self) {
-        for ahead in AHEAD..AHEAD + AHEAD_MAX {
-            hint::will_write(self.slot(self.tail.wrapping_add(ahead)).address(0));
-        }
+    pub fn lines_ahead(&self) -> [*const u8; LINES_AHEAD] {
+        core::array::from_fn(|line| self.slot(self.tail.wrapping_add(AHEAD + line as u32)).address(0))
     }
 
     /// Writes what did not fit the first slot.

@@ -9,6 +9,7 @@ pub mod descriptor;
 pub mod epoll;
 pub mod forks;
 pub mod futex;
+pub mod hint;
 pub mod inheriting;
 pub mod needs;
 pub mod realtime;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use musubi_core::lane::RECORD_BYTES_MAX;
 use musubi_linux::descriptor::Descriptor;
+use musubi_linux::hint;
 use musubi_linux::node::{Counts, Options, Presence, Source};
 
 use super::Block;
@@ -191,7 +192,11 @@ impl Frames for ShmCarrier {
             // What is sent to the dead is lost; better say so with the report that follows.
             Some(Held { ended: true, .. }) => return Sent::Full,
             Some(_) if self.bounds.as_mut().is_some_and(|bounds| !bounds.admits(place, header)) => return Sent::Full,
-            Some(held) => held.link.with(|lanes| records::send(lanes, header, payload)),
+            Some(held) => held.link.with(|lanes| {
+                let sent = records::send(lanes, header, payload);
+                lanes.lines_ahead().into_iter().flatten().for_each(hint::will_write);
+                sent
+            }),
         };
         if sent.is_err() {
             // What fills the lane may be of a class that wakes nobody now.

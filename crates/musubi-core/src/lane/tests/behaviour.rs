@@ -223,6 +223,29 @@ fn who_sleeps_for_some_classes_is_rung_for_those() {
     assert_eq!(there.announce_classes(0, true), Ok(true), "there is room");
 }
 
+#[test]
+fn lines_ahead_are_told_in_streams_only_and_lie_behind_the_next_record() {
+    let memory = Memory::new(16, 1, 64);
+    let (mut here, _) = memory.side(0);
+    let (mut there, mut returns) = memory.side(1);
+    let slot = |position: u32| {
+        let word = memory.shape.slots_at() + position % 16 * record::WORDS;
+        std::ptr::from_ref(&memory.sections[0][word as usize]).cast::<u8>()
+    };
+    for sent in 1..=14 {
+        assert_eq!(here.send(&head(0), &[], 0), Ok(()));
+        assert_eq!(here.lines_ahead(), Some([slot(sent + 2), slot(sent + 3)]), "{sent}");
+    }
+    // Who answers has perhaps nothing more to send.
+    assert!(there.is_ready_in_lane() && !here.is_ready_in_lane());
+    assert_eq!(there.send(&head(0), &[], 0), Ok(()));
+    assert!(take(&mut there, &mut returns).unwrap().is_some());
+    let (_, mut returns) = memory.side(0);
+    assert!(take(&mut here, &mut returns).unwrap().is_some());
+    assert_eq!((here.send(&head(0), &[], 0), here.lines_ahead()), (Ok(()), None));
+    assert_eq!(here.lines_ahead(), Some([slot(17), slot(18)]));
+}
+
 /// Every word that a hostile peer may have written, alone, at the place where it is read next.
 #[test]
 fn impossible_words_break_the_link_and_nothing_else() {
