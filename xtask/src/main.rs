@@ -85,7 +85,7 @@ enum Commands {
     BenchSmp(bench_smp::Options),
     /// Build, install and run the examples in C and Rust
     Examples,
-    /// Install the libraries, headers, pkg-config file, command and completions
+    /// Install the libraries, headers, pkg-config files, command and completions
     Install {
         /// Directory that receives lib/, include/, bin/ and share/
         #[arg(long)]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use comfy_table::{Table, presets};
 
 use crate::packages;
@@ -21,6 +21,12 @@ use crate::runner::{CHECKED, Context, Verdict};
 const TIME_MAX: Duration = Duration::from_secs(600);
 /// Events of the run in `cargo xtask test`.
 const STEP_EVENTS: u64 = 200_000;
+
+/// Most nodes, endpoints of each, and fewest events for each and in all.
+const NODES_MAX: u64 = 500;
+const ENDPOINTS_MAX: u64 = 1000;
+const EVENTS_MIN: u64 = 100;
+const EVENTS_MIN_ALL: u64 = 1000;
 
 /// Idle endpoints or nodes beside which the cost of a message is counted.
 const IDLE: [u64; 4] = [10, 100, 1000, 10_000];
@@ -35,18 +41,31 @@ pub struct Options {
     /// What everything random is made from
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Events before everything is left to settle
+    /// Events before everything is left to settle, at least 1000 and 100 a node
     #[arg(long, default_value_t = 1_000_000)]
     events: u64,
-    /// Nodes of the system
+    /// Nodes of the system, 1 to 500
     #[arg(long, default_value_t = 200)]
     nodes: u64,
-    /// Endpoints of all nodes together
+    /// Endpoints of all nodes together, at most 1000 a node
     #[arg(long, default_value_t = 10_000)]
     endpoints: u64,
     /// Count instead what a message costs beside 10 to 10,000 idle endpoints and nodes
     #[arg(long)]
     cost: bool,
+}
+
+impl Options {
+    /// # Errors
+    /// A system that is too large, or in which too little happens for its promises to be seen kept.
+    fn check(&self) -> Result<()> {
+        ensure!((1..=NODES_MAX).contains(&self.nodes), "--nodes must be 1 to {NODES_MAX}");
+        let endpoints_max = self.nodes * ENDPOINTS_MAX;
+        ensure!(self.endpoints <= endpoints_max, "--endpoints must be {endpoints_max} at most for these nodes");
+        let events_min = (self.nodes * EVENTS_MIN).max(EVENTS_MIN_ALL);
+        ensure!(self.events >= events_min, "--events must be {events_min} at least for these nodes");
+        Ok(())
+    }
 }
 
 /// Step: one run of [`STEP_EVENTS`] with 200 nodes and 10,000 endpoints.
@@ -69,6 +88,7 @@ pub fn run(context: &Context, options: &Options) -> Result<bool> {
     if options.cost {
         return cost(context);
     }
+    options.check()?;
     Ok(system(context, options)?.status().context("running the simulation")?.success())
 }
 
@@ -133,4 +153,18 @@ fn program(context: &Context) -> Result<PathBuf> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix("Executable ")?.rsplit_once('('));
     let Some((_, path)) = line else { bail!("cargo does not say where the test program is:\n{text}") };
     Ok(context.root.join(path.trim_end_matches(')')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systems_in_which_nothing_can_be_seen_are_refused() {
+        let of = |nodes, endpoints, events| Options { seed: 1, events, nodes, endpoints, cost: false }.check();
+        let good = [(1, 0, 1000), (500, 10_000, 100_000), (200, 10_000, 1_000_000)];
+        assert!(good.iter().all(|(nodes, endpoints, events)| of(*nodes, *endpoints, *events).is_ok()));
+        let bad = [(0, 0, 1000), (501, 0, 1_000_000), (1, 1001, 1000), (1, 1, 999), (500, 1, 49_999)];
+        assert!(bad.iter().all(|(nodes, endpoints, events)| of(*nodes, *endpoints, *events).is_err()));
+    }
 }

@@ -120,9 +120,17 @@ mod tests {
         assert!(list(&entry("replace + with - in f", None, " ")).wrong(&all)[0].contains("no reason"));
     }
 
+    /// What can be seen without cargo-mutants, which few have: a line that has changed or gone.
     #[test]
-    fn the_list_names_files_that_are_there() {
+    fn the_list_names_files_functions_and_lines_that_are_there() {
         let root = crate::runner::Context::find(false).unwrap().root;
-        Equivalents::read(&root).unwrap();
+        for (Entry { path, change, line, .. }, source) in Equivalents::read(&root).unwrap().entries {
+            let is_there = |wanted: &String| source.lines().any(|line| line.trim() == wanted.trim());
+            assert!(line.as_ref().is_none_or(is_there), "{path}: {change}: no line {line:?}");
+            let function = change.rsplit_once(" in ").map(|(_, place)| place.rsplit("::").next().unwrap_or(place));
+            let is_there =
+                |name: &str| source.contains(&format!("fn {}", name.split(['<', ' ']).next().unwrap_or(name)));
+            assert!(function.is_none_or(is_there), "{path}: {change}: no function {function:?}");
+        }
     }
 }

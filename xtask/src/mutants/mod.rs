@@ -21,7 +21,7 @@ mod trial;
 
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::runner::Context;
@@ -80,6 +80,7 @@ pub fn run(context: &Context, options: &Options) -> Result<bool> {
         bail!("{}:\n{}", equivalents::PATH, wrong.join("\n"));
     }
     let drawn = sample::draw(all.into_iter().filter(|mutant| options.takes(mutant)).collect(), count, seed);
+    ensure!(!drawn.is_empty(), "no mutant is drawn: --sample is 0, or --crate and --matching leave none");
     println!("{} mutants, drawn with --seed {seed}", drawn.len());
     bound_memory()?;
     let mut report = Report::default();

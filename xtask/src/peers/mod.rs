@@ -17,6 +17,7 @@ mod table;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use clap::builder::PossibleValuesParser;
 
 use crate::runner::Context;
 use programs::{Peer, Program};
@@ -36,9 +37,14 @@ pub struct Options {
     /// Write the figures to this file too
     #[arg(long)]
     json: Option<PathBuf>,
-    /// Measure only this one (musubi, iceoryx2, openmpi, ucx, libfabric); may be repeated
-    #[arg(long = "peer", value_name = "NAME")]
+    /// Measure only this one; may be repeated
+    #[arg(long = "peer", value_name = "NAME", value_parser = PossibleValuesParser::new(names()))]
     peers: Vec<String>,
+}
+
+/// Names that `--peer` takes: this system's own, and the others'.
+fn names() -> Vec<&'static str> {
+    std::iter::once("musubi").chain(programs::ALL.iter().map(|peer| peer.name)).collect()
 }
 
 impl Options {
@@ -167,4 +173,24 @@ fn print_circumstances(skipped: &[(&str, String)], failed: &[String]) {
     println!("load average {} on {cores} cores", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
     skipped.iter().for_each(|(name, reason)| println!("skipped {name}: {reason}"));
     failed.iter().for_each(|line| println!("failed {line}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    #[test]
+    fn a_system_that_nobody_measures_is_refused() {
+        let line = |name: &str| Line::try_parse_from(["bench-peers", "--peer", name]);
+        assert!(line("ucx").is_ok_and(|line| line.options.wants("ucx") && !line.options.wants("musubi")));
+        assert!(line("musubi").is_ok() && line("nobody").is_err());
+    }
 }
