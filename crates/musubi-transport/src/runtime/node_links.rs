@@ -365,6 +365,12 @@ impl NodeLinks {
         }
     }
 
+    /// Whether who sleeps on the links would not be rung for room that a sender waits for now; says so once.
+    #[inline]
+    pub(super) fn take_newly_blocked(&mut self) -> bool {
+        self.memory.as_mut().is_some_and(ShmCarrier::take_newly_blocked)
+    }
+
     /// Whether links have reports at hand of which no descriptor tells any more.
     #[inline]
     pub(super) fn holds_reports(&self) -> bool {

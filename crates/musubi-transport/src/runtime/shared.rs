@@ -234,8 +234,11 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     }
 
     fn settle_flushed(&self, state: &mut State<P>, sent: bool) -> Vec<Waker> {
-        if state.asleep && (sent || state.links.holds_reports()) {
-            self.hasten(state);
+        if state.asleep {
+            let is_blocked = state.links.take_newly_blocked();
+            if is_blocked || sent || state.links.holds_reports() {
+                self.hasten(state, is_blocked);
+            }
         }
         if state.has_news() {
             state.told = state.engine.changes();
@@ -247,10 +250,10 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     }
 
     /// Who sleeps on the links must not oversleep what has become due by what was just sent, nor reports that another thread
-    /// has read from the kernel and left.
+    /// has read from the kernel and left; nor room for what was refused, for which it is not rung as it did not ask for that.
     #[cold]
-    fn hasten(&self, state: &mut State<P>) {
-        if state.links.holds_reports() || state.due_ns() < state.sleep_until_ns {
+    fn hasten(&self, state: &mut State<P>, is_blocked: bool) {
+        if is_blocked || state.links.holds_reports() || state.due_ns() < state.sleep_until_ns {
             match state.driver {
                 Driver::Background => ring(&self.kick),
                 Driver::Loop => self.event_loop.wake(state),

@@ -67,6 +67,8 @@ pub struct ShmCarrier {
     unflushed: Vec<u16>,
     /// Peers whose link was full.
     pub(super) blocked: Vec<u16>,
+    /// One of them has become so since sleep was last announced: nobody rings for its room before it is announced anew.
+    has_newly_blocked: bool,
     /// Peers whose link has ended and is being drained.
     pub(super) ended: Vec<u16>,
     pub(super) reports: VecDeque<Report<Block>>,
@@ -126,6 +128,7 @@ impl ShmCarrier {
             row: 0,
             unflushed: Vec::new(),
             blocked: Vec::new(),
+            has_newly_blocked: false,
             ended: Vec::new(),
             reports: VecDeque::new(),
             calls_due_ns: u64::MAX,
@@ -147,6 +150,12 @@ impl ShmCarrier {
     #[inline]
     pub fn take_held(&mut self) -> bool {
         self.bounds.as_mut().is_some_and(|bounds| bounds.take_held())
+    }
+
+    /// Whether a link has become full since sleep was last announced; says so once. Who sleeps then must announce it anew.
+    #[inline]
+    pub fn take_newly_blocked(&mut self) -> bool {
+        std::mem::take(&mut self.has_newly_blocked)
     }
 
     /// The peer's place, made if need be.
@@ -208,6 +217,7 @@ impl Frames for ShmCarrier {
             if !peer.is_blocked {
                 peer.is_blocked = true;
                 self.blocked.push(place);
+                self.has_newly_blocked = true;
             }
             return Sent::Full;
         }
@@ -277,6 +287,7 @@ impl Drive for ShmCarrier {
     fn prepare_sleep(&mut self) -> bool {
         self.flush_all();
         let mut found = !self.reports.is_empty() || !self.ended.is_empty();
+        self.has_newly_blocked = false;
         let (classes, mut unseen) = (self.rings_for, 0);
         for index in 0..self.linked.len() {
             let place = self.linked[index];

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use musubi_transport::runtime::{Deadline, DeadlineExt, Options};
+use musubi_transport::topology::{Place, Topology};
 use musubi_vipl::ViError;
 use musubi_vipl::address::{Address, NicNumber};
 use musubi_vipl::engine::{
@@ -202,4 +203,61 @@ fn who_is_not_there_is_no_match_at_once() {
         Err(ViError::NotReachable)
     );
     client.nic.with(|nic| nic.destroy_vi(vi)).unwrap();
+}
+
+/// A system of one NIC for two processes, so that no other slot is looked for now and then, which would wake who sleeps.
+fn system_of_two() -> NicSystem {
+    let NicSystem { directory, topology } = system();
+    let place = || Place { shared_memory: Some("here".to_owned()), ..Place::default() };
+    let nodes = (0..2).map(|slot| (NicNumber(0).node(slot).unwrap(), place())).collect();
+    let topology = Topology { hash: 1, nodes, ..std::sync::Arc::unwrap_or_clone(topology) };
+    NicSystem::new(directory.nics.into_iter().map(|nic| (nic.name, 2)), topology)
+}
+
+#[test]
+fn who_waits_for_room_is_told_of_it_while_another_thread_sleeps_on_the_links() {
+    let system = system_of_two();
+    let (client, server) = (Side::open(&system), Side::open(&system));
+    let (a, _b) = connect(&client, &server, Reliability::Unreliable);
+    std::thread::scope(|scope| {
+        let (full, is_full) = std::sync::mpsc::channel::<()>();
+        let (held, is_held) = std::sync::mpsc::channel();
+        // Leads, and falls asleep before there is a reason to be told of room, and what follows a connection is over.
+        scope
+            .spawn(|| assert_eq!(client.nic.wait_news(Deadline::after(Duration::from_secs(40))), Err(ViError::Closed)));
+        std::thread::sleep(Duration::from_millis(1500));
+        // Nobody takes anything in there until the link is full.
+        let server = &server;
+        scope.spawn(move || {
+            server.nic.with(|_| {
+                held.send(()).unwrap();
+                let _ = is_full.recv_timeout(Duration::from_secs(20));
+                Ok(())
+            })
+        });
+        is_held.recv().unwrap();
+        client.write(0, 0, 4096, 8192);
+        let mut posted = 0;
+        loop {
+            // Who leads is told of each that completes, and falls asleep again before the next.
+            std::thread::sleep(Duration::from_millis(2));
+            client.post(a, Queue::Send, 0);
+            posted += 1;
+            match client.nic.with(|nic| nic.dequeue(a, Queue::Send)).unwrap() {
+                Dequeue::Complete { .. } => assert!(posted < 10_000),
+                _ => break,
+            }
+        }
+        let waiting = scope.spawn(|| client.nic.wait(a, Queue::Send, soon()));
+        // Asleep as well by now, very likely; else there is less to be seen.
+        std::thread::sleep(Duration::from_millis(100));
+        full.send(()).unwrap();
+        let begun = std::time::Instant::now();
+        let waited = waiting.join().unwrap();
+        let elapsed = begun.elapsed();
+        client.nic.close().unwrap();
+        assert!(matches!(waited, Ok(Dequeue::Complete { is_error: false, .. })), "{waited:?}");
+        // What is there at the deadline only is found, too; nobody was told of it then.
+        assert!(elapsed < Duration::from_secs(15), "{elapsed:?}");
+    });
 }
