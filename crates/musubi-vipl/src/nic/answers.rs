@@ -104,6 +104,7 @@ impl<B: Block> NicState<B> {
         }
         self.establish(place, peer, name, request.attributes);
         self.say(peer, &NicFrame::Accept(ours), (here, name), class_of(&ours), links);
+        self.review_wants(links);
     }
 
     fn accept_came(
@@ -137,6 +138,7 @@ impl<B: Block> NicState<B> {
         let class = class_of(entry.vi.attributes());
         self.establish(place, peer, theirs, attributes);
         self.say(peer, &NicFrame::Confirm, (ours, theirs), class, links);
+        self.review_wants(links);
     }
 
     fn refuse_came(&mut self, peer: u16, ours: ViName, refusal: Refusal, links: &mut impl Links<Block = B>) {

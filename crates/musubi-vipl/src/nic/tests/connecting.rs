@@ -429,3 +429,21 @@ fn a_caller_whose_node_died_is_gone() {
         }
     }
 }
+
+#[test]
+fn who_is_connected_tries_for_no_other_slot_any_more() {
+    let mut world = World::new(&[node(0, 0), node(1, 0)]);
+    let (a, b) = world.connect(node(0, 0), node(1, 0), PLAIN());
+    assert_eq!(world.host(node(0, 0)).wires.wanted, BTreeSet::from([node(1, 0)]));
+    world.disconnect(node(0, 0), a);
+    world.disconnect(node(1, 0), b);
+    for (nic, vi, local, remote) in [(0, a, at(0, "a"), at(1, "b")), (1, b, at(1, "b"), at(0, "a"))] {
+        let Host { nic, wires, .. } = world.host(node(nic, 0));
+        nic.request_peer(vi, local, remote, u64::MAX, wires).unwrap();
+    }
+    world.settle();
+    for (here, there, vi) in [(0, 1, a), (1, 0, b)] {
+        assert_eq!(world.host(node(here, 0)).state(vi), ViState::Connected);
+        assert_eq!(world.host(node(here, 0)).wires.wanted, BTreeSet::from([node(there, 0)]));
+    }
+}
