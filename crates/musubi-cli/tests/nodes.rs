@@ -5,7 +5,7 @@ mod command;
 #[path = "../../musubi-transport/tests/loopback/mod.rs"]
 mod loopback;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -79,6 +79,24 @@ fn a_running_node_answers_and_another_does_not() {
         let summary = system.json(&["ping", "absent", "-c", "2", "-i", "0.01", "-W", "0.05", "--json"], 1);
         assert_eq!((&summary["received"], &summary["transmitted"]), (&0.into(), &2.into()));
         assert!(summary["rtt_ns"].is_null());
+    }
+}
+
+/// A second command that were the same node would take the first one's link.
+#[test]
+fn two_commands_at_a_time_are_two_nodes() {
+    for (way, at) in EVERYWHERE {
+        let system = System::new("cli-two", at);
+        let _control = system.node(1);
+        let mut long = system.command(&["ping", "control", "-i", "0.01", "-W", "30"]);
+        let mut long = command::Process(long.stdout(Stdio::piped()).spawn().unwrap());
+        let mut said = std::io::BufReader::new(long.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(said.any(|line| line.contains("seq=1 time")));
+        let other = system.json(&["ping", "control", "-c", "3", "-i", "0.01", "--json"], 0);
+        assert_eq!(other["received"], 3, "{way}");
+        // What it asks from now on is answered, too.
+        let answers: Vec<String> = said.by_ref().skip(100).take(100).collect();
+        assert!(answers.iter().all(|line| line.contains("56 bytes from 0:1")), "{way}: {answers:?}");
     }
 }
 
@@ -222,6 +240,9 @@ fn who_was_refused_is_seen_from_outside() {
         let said = text(&expect(&mut system.command(arguments), 1).stderr);
         assert!(said.contains("31-1016.crt") && said.contains("musubi keys issue 31:1016"), "{said}");
     }
+    // A machine may have that of another number only.
+    expect(system.command(&["keys", "issue", "31:1018", "--keys", "ours"]).current_dir(system.directory.path()), 0);
+    expect(&mut system.command(&["ping", "control", "-c", "1"]), 0);
 }
 
 #[test]

@@ -1,9 +1,14 @@
 //! The command as a node: which number it has, and how it asks others.
 //!
 //! How it works: a described system keeps numbers for tools, some that reach nodes by shared memory and some by TCP
-//! ([`musubi_mcapi::limits::TOOL_NODES`]); the first free one is taken. In a system without a description every number
+//! ([`musubi_mcapi::limits::TOOL_NODES`]); the first free one is taken. Who uses shared memory has claimed its number by that;
+//! over TCP, where a later node of a number takes an earlier one's links, the command claims it on this machine by the name of
+//! a socket. One that cannot start here, for want of a certificate, say, is passed over. In a system without a description every number
 //! is an ordinary one, and the highest free one is taken. Requests are waited for in slices, so that Ctrl-C is seen.
 
+use std::io::ErrorKind;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -63,6 +68,8 @@ pub struct Tool {
     /// The ways that it reaches others.
     pub way: Way,
     node: Node,
+    /// Keeps the number from others.
+    _claim: Option<UnixDatagram>,
 }
 
 /// A question that has been asked.
@@ -77,15 +84,26 @@ impl Tool {
     pub fn start(topology: &Arc<Topology>, way: Way) -> anyhow::Result<Tool> {
         // The command says itself what is wrong.
         notices::set_level(0);
+        let mut obstacle = None;
         for number in numbers(topology, way) {
             let me = NodeId::new(TOOL_DOMAIN, number).context("the numbers of tools are within the limits")?;
+            let claim = match way {
+                Way::Shm => None,
+                Way::Tcp => match claim(topology, me) {
+                    Err(error) if error.kind() == ErrorKind::AddrInUse => continue,
+                    claimed => Some(claimed.context("claiming a number on this machine")?),
+                },
+            };
             match Node::start(Arc::clone(topology), me, Options::default()).map_err(Error::from) {
-                Ok(node) => return Ok(Tool { way, node }),
+                Ok(node) => return Ok(Tool { way, node, _claim: claim }),
                 Err(Error::NodeInitialized) => {}
-                Err(error) => return Err(why_not(topology, me, way, error)),
+                Err(error) => obstacle = obstacle.or(Some((me, error))),
             }
         }
-        anyhow::bail!("all nodes that are kept for tools are running already")
+        match obstacle {
+            Some((me, error)) => Err(why_not(topology, me, way, error)),
+            None => anyhow::bail!("all nodes that are kept for tools are running already"),
+        }
     }
 
     /// Asks for so many bytes to be sent back.
@@ -146,6 +164,12 @@ impl Tool {
         self.node.with(|engine, links| engine.drop_request(question.0, links))?;
         Ok(None)
     }
+}
+
+/// Takes the number of a tool on this machine, as long as the socket is open.
+fn claim(topology: &Topology, me: NodeId) -> std::io::Result<UnixDatagram> {
+    let name = format!("musubi/{}/{:016x}/tool/{me}", topology.system, topology.hash);
+    UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
 /// Why a tool cannot start; where its links over TCP are in the way, what exactly.
