@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Communication between real-time and Linux domains through shared memory.
+/// Communication between real-time cores and Linux, between processes and machines.
 #[derive(Debug, Parser)]
 #[command(name = "musubi", version, max_term_width = 100, after_help = FIRST_STEPS)]
 struct Arguments {

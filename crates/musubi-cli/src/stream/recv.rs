@@ -33,7 +33,8 @@ Either side may be started first. The bytes arrive exactly. Exit code 0 means th
 sender ends early, what it had sent is written and the exit code is 1.
 
 With --raw there is no stream that could be incomplete: each message is written and then confirmed to its sender (it is \
-notified), and the end of the sender is the end.
+notified), and the end of the sender is the end, also before --count messages. A sender that leaves without having sent anything \
+is none: the next one is waited for.
 
 Examples:
   musubi recv bulk --system examples/system.toml > copy.bin
