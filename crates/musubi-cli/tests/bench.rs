@@ -139,6 +139,33 @@ fn vis_are_measured_beside_the_same_limits() {
 }
 
 #[test]
+fn calls_and_shares_of_vis_are_measured_and_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("out.html");
+    let only = "vi_call_*,vi_share_mixed_*,vi_oneway_shm_block_4";
+    let output = musubi(&["bench", "via", "--quick", "--only", only]).arg("--report").arg(&page).output().unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("cannot be measured on one") {
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let page = std::fs::read_to_string(&page).unwrap();
+    let figures = [
+        "vi_call_post_send_4",
+        "vi_call_queue_and_receive_done_4",
+        "vi_call_connect",
+        "vi_call_register_16777216",
+        "vi_share_mixed_off_a",
+        "vi_share_mixed_on_b",
+        "vi_oneway_shm_block_4",
+    ];
+    // With the paper's: 4 bytes, and 32 KiB beside 128 bytes.
+    for text in figures.iter().chain(&["<svg", "14.36 µs blocking", "21.82"]) {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!page.contains("vi_call_post_send_4</td><td>0"), "{page}");
+}
+
+#[test]
 fn an_urgent_exchange_is_measured_beside_a_flood() {
     let output = musubi(&["bench", "via", "--quick", "--only", "vi_exchange_flood_64x4_off"]).output().unwrap();
     if String::from_utf8_lossy(&output.stderr).contains("cannot be measured on one") {

@@ -24,6 +24,7 @@ pub(super) struct Figure {
     pub name: String,
     pub unit: String,
     pub n: usize,
+    pub min: f64,
     pub p50: f64,
     pub p99: f64,
     pub p999: f64,
@@ -62,7 +63,17 @@ impl Figure {
         let n = samples.len();
         let at = |permille: usize| samples.get((n * permille / 1000).min(n.saturating_sub(1))).copied().unwrap_or(0.0);
         let mean = if n > 0 { samples.iter().sum::<f64>() / n as f64 } else { 0.0 };
-        Figure { name, unit: unit.to_owned(), n, p50: at(500), p99: at(990), p999: at(999), max: at(1000), mean }
+        Figure {
+            name,
+            unit: unit.to_owned(),
+            n,
+            min: at(0),
+            p50: at(500),
+            p99: at(990),
+            p999: at(999),
+            max: at(1000),
+            mean,
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use musubi_linux::clock::now_ns;
 use musubi_mcapi::{Deadline, DeadlineExt};
 use musubi_transport::NodeId;
 use musubi_transport::runtime::Options;
@@ -162,11 +163,6 @@ impl OpenNic {
         Ok(Arc::new(OpenNic { nic, number, peer, side, tag, base, handle, shared: base, taken, connected }))
     }
 
-    /// Whether we are the side that answers.
-    pub fn is_pong(&self) -> bool {
-        self.side == Side::Pong
-    }
-
     /// Room for so many bytes.
     pub fn room(&self, bytes: usize) -> anyhow::Result<Address64> {
         let bytes = (bytes as u64).next_multiple_of(DESCRIPTOR_ALIGNMENT);
@@ -243,15 +239,7 @@ impl OpenNic {
         queues: (Option<QueueNumber>, Option<QueueNumber>),
         receives: impl FnOnce(&ViEnd) -> anyhow::Result<()>,
     ) -> anyhow::Result<ViEnd> {
-        let attributes = ViAttributes {
-            reliability: kind.reliability,
-            transfer_bytes_max: TRANSFER_BYTES_MAX,
-            class: kind.class,
-            tag: self.tag,
-            remote_write: true,
-            remote_read: kind.reliability.is_reliable(),
-        };
-        let vi = self.nic.with(|nic| nic.create_vi(attributes, queues.0, queues.1))?;
+        let vi = self.nic.with(|nic| nic.create_vi(self.attributes(kind), queues.0, queues.1))?;
         let end = ViEnd { nic: Arc::clone(self), vi };
         receives(&end)?;
         let (ping, pong) = (format!("ping {name}"), format!("pong {name}"));
@@ -263,6 +251,49 @@ impl OpenNic {
             }
         }
         Ok(end)
+    }
+
+    /// Makes a VI, connects it with one of the other side, and gives it up again; gives the time until ping's request had its
+    /// answer.
+    pub fn connect_timed(&self) -> anyhow::Result<f64> {
+        const PLACES: (&[u8], &[u8]) = (b"timed ping", b"timed pong");
+        let vi = self.nic.with(|nic| nic.create_vi(self.attributes(ViKind::RELIABLE), None, None))?;
+        let took = match self.side {
+            Side::Ping => self.ask_timed(vi, PLACES)?,
+            Side::Pong => {
+                let (caller, ..) = self.nic.wait_caller(&self.own(PLACES.1)?, patience()).context("a caller")?;
+                self.nic.accept(caller, vi, patience())?;
+                0.0
+            }
+        };
+        self.nic.disconnect(vi)?;
+        self.nic.with(|nic| nic.destroy_vi(vi))?;
+        Ok(took)
+    }
+
+    fn ask_timed(&self, vi: ViNumber, (from, to): (&[u8], &[u8])) -> anyhow::Result<f64> {
+        let to = Address::new(self.peer, to).context("a discriminator within the limits")?;
+        let began = Instant::now();
+        loop {
+            let (from, before) = (self.own(from)?, now_ns());
+            match self.nic.request(vi, from, to.clone(), patience()) {
+                Ok(_) => return Ok((now_ns() - before) as f64),
+                // The other side does not wait yet.
+                Err(ViError::NoMatch | ViError::Timeout) if began.elapsed() < PATIENCE => std::thread::yield_now(),
+                Err(error) => return Err(error).context("connecting a VI"),
+            }
+        }
+    }
+
+    fn attributes(&self, kind: ViKind) -> ViAttributes {
+        ViAttributes {
+            reliability: kind.reliability,
+            transfer_bytes_max: TRANSFER_BYTES_MAX,
+            class: kind.class,
+            tag: self.tag,
+            remote_write: true,
+            remote_read: kind.reliability.is_reliable(),
+        }
     }
 
     fn own(&self, discriminator: &[u8]) -> anyhow::Result<Address> {

@@ -6,8 +6,7 @@
 //! take turns, a slice each, so that all see the same machine.
 //!
 //! How it works: with control, the flood's class has a rule at both NICs; without, no class has one; *fixed* is what is usual: one
-//! rule for all that arrives, so exchange and flood are of one class then. A flood never waits but for receives, of which
-//! there are many, and for room.
+//! rule for all that arrives, so exchange and flood are of one class then.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -16,23 +15,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use musubi_linux::clock::now_ns;
 use musubi_linux::realtime;
-use musubi_mcapi::{Deadline, DeadlineExt};
 use musubi_transport::Priority;
 use musubi_transport::topology::{ClassRule, Place, Topology};
 use musubi_transport::{FilterRule, Regulation};
-use musubi_vipl::ViError;
 use musubi_vipl::address::NicNumber;
 use musubi_vipl::engine::{Queue, Reliability};
-use musubi_vipl::nic::{QueueNumber, ViNumber};
 use musubi_vipl::process::NicSystem;
 
 use super::ends::{Address64, OpenNic, Operation, ViEnd, ViKind, patience};
+use super::flood::{Flood, FloodKind, LOAD_SLICE};
 use super::settings::Settings;
 use crate::bench::figures::Figure;
 use crate::bench::pair::Pair;
+use crate::bench::rounds::SAMPLES;
 use crate::bench::run::Figures;
 use crate::output;
 
@@ -49,12 +47,6 @@ const FLOOD: u8 = 3;
 const INTERVAL_NS: u64 = 250_000;
 /// What holds for all that arrives, fixed.
 const FIXED_NS: u64 = 125_000;
-/// Receives of a flood's VI, after how many the sender is told, and sends posted at a time.
-const RECEIVES: usize = 1024;
-const TOLD_EVERY: usize = 256;
-const SENDS: usize = 64;
-/// Longest wait of a load for anything, before it looks whether it is over.
-const LOAD_SLICE: Duration = Duration::from_millis(100);
 /// Slices of a condition.
 const SLICES: u32 = 5;
 /// Bytes of the memory load: more than the caches have.
@@ -170,7 +162,7 @@ pub(super) fn measure(pair: &Pair, settings: &Settings) -> anyhow::Result<Figure
                     condition.name()
                 ));
             }
-            let rounds = settings.samples.div_ceil(2 * SLICES);
+            let rounds = exchanges(settings.samples).div_ceil(SLICES);
             let more =
                 take(pair, *condition, slice, rounds).with_context(|| format!("measuring {}", condition.name()))?;
             taken.samples.extend(more.samples);
@@ -193,6 +185,11 @@ pub(super) fn measure(pair: &Pair, settings: &Settings) -> anyhow::Result<Figure
     Ok(figures)
 }
 
+/// Rounds of the exchange: as many as the seed's, or a tenth of them.
+const fn exchanges(samples: u32) -> u32 {
+    if samples < SAMPLES { SAMPLES / 10 } else { SAMPLES }
+}
+
 /// One slice of a condition.
 fn take(pair: &Pair, condition: Condition, slice: u32, rounds: u32) -> anyhow::Result<Taken> {
     let system = condition.system(pair, slice);
@@ -204,7 +201,7 @@ fn take(pair: &Pair, condition: Condition, slice: u32, rounds: u32) -> anyhow::R
     let mut flood = match condition.load {
         Load::Flood(bytes, vis) => {
             let nic = if pair.is_ping() { open()? } else { Arc::clone(&nic) };
-            Some(Flood::connect(pair, &nic, bytes, vis)?)
+            Some(Flood::connect(&nic, FloodKind { name: "flood", bytes, vis, class: FLOOD, sends: pair.is_ping() })?)
         }
         _ => None,
     };
@@ -213,7 +210,7 @@ fn take(pair: &Pair, condition: Condition, slice: u32, rounds: u32) -> anyhow::R
     pair.meet()?;
     thread::scope(|scope| {
         let load = scope.spawn(|| match (condition.load, &mut flood) {
-            (_, Some(flood)) => flood.run(pings, &over, &carried),
+            (_, Some(flood)) => flood.run(&over, &carried),
             (Load::Memory, _) => copy_memory(&over),
             (Load::Network, _) => use_network(&over),
             _ => Ok(()),
@@ -294,145 +291,6 @@ impl Exchange {
             self.end.wait(Queue::Send, patience())?;
         }
         Ok(samples)
-    }
-}
-
-/// Our end of a flood's VI.
-struct FloodVi {
-    end: ViEnd,
-    sends: Vec<Address64>,
-    next: usize,
-    posted: usize,
-    /// Receives of the other side that may be used; what came since it was told.
-    credit: usize,
-    since: usize,
-}
-
-/// A flood from ping to pong.
-struct Flood {
-    nic: Arc<OpenNic>,
-    queue: QueueNumber,
-    streams: Vec<FloodVi>,
-}
-
-impl Flood {
-    fn connect(pair: &Pair, nic: &Arc<OpenNic>, bytes: usize, vis: usize) -> anyhow::Result<Flood> {
-        let queue = nic.nic.with(|nic| nic.create_queue((vis * (RECEIVES + SENDS)) as u32))?;
-        let (out, into, receives) = if pair.is_ping() { (bytes, 0, 64) } else { (0, bytes, RECEIVES) };
-        let buffer = nic.shared(0);
-        let kind = ViKind { reliability: Reliability::Delivery, class: FLOOD };
-        let stream = |turn: usize| {
-            let sends = (0..SENDS).map(|_| nic.describe(Operation::Message, (buffer, out)));
-            let sends = sends.collect::<anyhow::Result<_>>()?;
-            // Who floods waits for room as well as for receives.
-            let sends_to = pair.is_ping().then_some(queue);
-            let end = nic.connect_as(&format!("flood {turn}"), kind, (sends_to, Some(queue)), |end| {
-                let mut all = 0..receives;
-                all.try_for_each(|_| end.post(Queue::Receive, nic.describe(Operation::Message, (buffer, into))?))
-            })?;
-            Ok(FloodVi { end, sends, next: 0, posted: 0, credit: RECEIVES, since: 0 })
-        };
-        let streams = (0..vis).map(stream).collect::<anyhow::Result<_>>()?;
-        Ok(Flood { nic: Arc::clone(nic), queue, streams })
-    }
-
-    fn run(&mut self, pings: bool, over: &AtomicBool, carried: &AtomicU64) -> anyhow::Result<()> {
-        if pings { self.push(over) } else { self.pull(over, carried) }
-    }
-
-    fn push(&mut self, over: &AtomicBool) -> anyhow::Result<()> {
-        while !over.load(Ordering::Relaxed) {
-            let mut went = 0;
-            for stream in &mut self.streams {
-                went += stream.push()?;
-            }
-            if went == 0 {
-                self.next()?;
-            }
-            // What has completed meanwhile goes out again at once.
-            while self.take()? {}
-        }
-        Ok(())
-    }
-
-    fn pull(&mut self, over: &AtomicBool, carried: &AtomicU64) -> anyhow::Result<()> {
-        while !over.load(Ordering::Relaxed) {
-            if self.next()? {
-                carried.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the next completion of any VI, for which it waits a while; whether it was a message.
-    fn next(&mut self) -> anyhow::Result<bool> {
-        match self.nic.nic.wait_completion(self.queue, Deadline::after(LOAD_SLICE)) {
-            Ok(completed) => self.completed(completed),
-            Err(ViError::Timeout) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Takes the next completion, if there is one.
-    fn take(&mut self) -> anyhow::Result<bool> {
-        match self.nic.nic.wait_completion(self.queue, Deadline::Poll) {
-            Ok(completed) => self.completed(completed).map(|_| true),
-            Err(ViError::Timeout) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn completed(&mut self, (vi, queue): (ViNumber, Queue)) -> anyhow::Result<bool> {
-        let Some(stream) = self.streams.iter_mut().find(|stream| stream.end.vi == vi) else { bail!("a VI of nobody") };
-        if queue == Queue::Send {
-            stream.posted -= usize::from(stream.end.poll(Queue::Send)?.is_some());
-            return Ok(false);
-        }
-        match stream.end.poll(Queue::Receive)? {
-            Some(used) => stream.took(used).map(|()| true),
-            None => Ok(false),
-        }
-    }
-}
-
-impl FloodVi {
-    fn reap(&mut self) -> anyhow::Result<()> {
-        while self.end.poll(Queue::Send)?.is_some() {
-            self.posted -= 1;
-        }
-        Ok(())
-    }
-
-    fn send(&mut self) -> anyhow::Result<()> {
-        self.end.post(Queue::Send, self.sends[self.next])?;
-        self.next = (self.next + 1) % SENDS;
-        self.posted += 1;
-        Ok(())
-    }
-
-    /// Sends as many as may be; gives how many.
-    fn push(&mut self) -> anyhow::Result<usize> {
-        let count = self.credit.min(SENDS - self.posted);
-        for _ in 0..count {
-            self.send()?;
-        }
-        self.credit -= count;
-        Ok(count)
-    }
-
-    /// A message came: of the flood, or that there are receives again.
-    fn took(&mut self, used: Address64) -> anyhow::Result<()> {
-        self.end.post(Queue::Receive, used)?;
-        self.credit += TOLD_EVERY;
-        self.since += 1;
-        if self.since == TOLD_EVERY && self.end.nic.is_pong() {
-            self.since = 0;
-            self.reap()?;
-            if self.posted < SENDS {
-                self.send()?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use super::calls::{Call, CallCost};
 use super::copy_alone::CopyAlone;
 use super::ends::{OpenNic, Way};
 use super::latency::Messages;
@@ -23,7 +24,8 @@ pub(super) fn items(pair: &Pair, settings: &Settings) -> anyhow::Result<(Items<'
     let (mut limits, results) = match settings.group {
         Group::Memory => memory(pair, settings)?,
         Group::Tcp => network(pair, settings)?,
-        Group::Floods => Default::default(),
+        Group::Calls => (Items::new(), calls(pair, settings)?),
+        Group::Shares | Group::Floods => Default::default(),
     };
     let needed: Vec<Option<String>> = results.iter().map(|result| limit_of(&result.name())).collect();
     limits.retain(|limit| {
@@ -67,6 +69,12 @@ fn network(pair: &Pair, settings: &Settings) -> anyhow::Result<(Items<'static>, 
         results.extend(ends.stream(Transfer::Messages, bytes, How::Block)?);
     }
     Ok((limits, results))
+}
+
+fn calls(pair: &Pair, settings: &Settings) -> anyhow::Result<Items<'static>> {
+    let nic = OpenNic::open(pair, Way::Memory, How::Poll, "calls")?;
+    let wanted = Call::ALL.into_iter().filter(|call| settings.wants(&call.name()));
+    wanted.map(|call| -> anyhow::Result<Box<dyn Item>> { Ok(Box::new(CallCost::connect(call, &nic)?)) }).collect()
 }
 
 /// The two NICs that the VIs of a group are of.

@@ -7,14 +7,19 @@
 //! How it works: a *group* is a list of items that need the same setup ([`Group`]). What has been measured is printed, and
 //! written to the file of `--json`, after each group.
 
+mod calls;
 mod copy_alone;
 mod ends;
+mod flood;
 mod floods;
 mod items;
 mod latency;
 mod names;
 mod outcome;
+mod page;
+mod paper;
 mod settings;
+mod shares;
 mod streams;
 
 use std::path::{Path, PathBuf};
@@ -34,6 +39,9 @@ pub(super) struct Choice {
     /// Write the figures to this file as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a page with plots, and the paper's values beside ours, to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Fewer samples, in less time
     #[arg(long)]
     quick: bool,
@@ -51,7 +59,7 @@ Nothing else should run on the machine.
 
 Examples:
   musubi bench via --quick
-  musubi bench via --json via.json
+  musubi bench via --json via.json --report via.html
   musubi bench via --only 'vi_oneway_shm_*_4'";
 
 /// Measures, prints, and writes the files that are named.
@@ -61,8 +69,12 @@ Examples:
 pub(super) fn run(arguments: &Choice) -> anyhow::Result<()> {
     super::pair::needs_two_cores()?;
     crate::output::check_writable(arguments.json.as_deref())?;
+    crate::output::check_writable(arguments.report.as_deref())?;
     let outcome = measure(arguments)?;
     outcome.print()?;
+    if let Some(path) = &arguments.report {
+        write(path, &page::page(&outcome)?)?;
+    }
     ensure!(!arguments.check || outcome.all_met(), "a required figure is missed");
     Ok(())
 }
@@ -116,8 +128,10 @@ fn here(settings: &Settings) -> anyhow::Result<Figures> {
 /// # Errors
 /// The measurement failed.
 pub(super) fn go_through(pair: &Pair, settings: &Settings) -> anyhow::Result<Figures> {
-    if settings.group == Group::Floods {
-        return floods::measure(pair, settings);
+    match settings.group {
+        Group::Floods => return floods::measure(pair, settings),
+        Group::Shares => return shares::measure(pair, settings),
+        Group::Memory | Group::Tcp | Group::Calls => {}
     }
     let (title, budget) = (settings.group.title(), settings.budget);
     let pace = Pace { title, samples: settings.samples, rounds: ROUNDS, budget };

@@ -4,6 +4,7 @@ use musubi_config::table::wrapped;
 use serde::Serialize;
 
 use super::names::limit_of;
+use super::paper::{PAPER, Paper};
 use super::settings::Settings;
 use crate::bench::figures::{self, Figure};
 use crate::bench::required::{AT_LEAST, AT_MOST, Ratio, Requirement, Rule};
@@ -20,6 +21,7 @@ pub(super) struct Outcome {
     /// Whether all that was asked for has been measured.
     pub whole: bool,
     pub interface: &'static str,
+    pub paper: &'static Paper,
 }
 
 /// What a bare line's time may be exceeded by, and then added to, nanoseconds.
@@ -73,6 +75,7 @@ impl Outcome {
             figures,
             whole: run.whole,
             interface: "musubi-vipl (Rust), two processes",
+            paper: &PAPER,
         }
     }
 

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::calls::Call;
 use super::floods::Condition;
 use super::names::{COUNTED_BYTES, MESSAGES, STREAMS, limit_of};
+use super::shares::Sharing;
 use super::streams::{Transfer, Transfers};
 use crate::bench::only;
 
@@ -14,19 +16,25 @@ pub(crate) enum Group {
     Memory,
     /// VIs over TCP, on loopback.
     Tcp,
+    /// What each call costs.
+    Calls,
+    /// Two connections beside each other.
+    Shares,
     /// An urgent exchange beside loads.
     Floods,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 3] = [Group::Memory, Group::Tcp, Group::Floods];
+    pub const ALL: [Group; 5] = [Group::Memory, Group::Tcp, Group::Calls, Group::Shares, Group::Floods];
 
     /// As the second process is told.
     fn word(self) -> &'static str {
         match self {
             Group::Memory => "memory",
             Group::Tcp => "tcp",
+            Group::Calls => "calls",
+            Group::Shares => "shares",
             Group::Floods => "floods",
         }
     }
@@ -36,8 +44,9 @@ impl Group {
         let (quick_s, whole_s) = match self {
             Group::Memory => (8, 90),
             Group::Tcp => (8, 90),
-            // Its rounds have a time of their own.
-            Group::Floods => (0, 0),
+            Group::Calls => (4, 30),
+            // Their rounds have a time of their own.
+            Group::Shares | Group::Floods => (0, 0),
         };
         Duration::from_secs(if quick { quick_s } else { whole_s })
     }
@@ -47,6 +56,8 @@ impl Group {
         match self {
             Group::Memory => "VIs over shared memory",
             Group::Tcp => "VIs over TCP on loopback",
+            Group::Calls => "calls between processes of one machine",
+            Group::Shares => "two connections of one NIC",
             Group::Floods => "an urgent exchange beside loads",
         }
     }
@@ -97,6 +108,8 @@ impl Settings {
                 [messages("shm"), ways, vec![format!("vi_messages_shm_{COUNTED_BYTES}")]].concat()
             }
             Group::Tcp => [messages("tcp"), streams(Transfer::Messages, "tcp")].concat(),
+            Group::Calls => Call::names(),
+            Group::Shares => Sharing::names(),
             Group::Floods => Condition::all().into_iter().map(Condition::name).collect(),
         }
     }
