@@ -90,7 +90,7 @@ fn rate(figures: &Figures) -> Option<String> {
         ("shm-poll", curve(figures, "pkt_rate_shm_", 1.0)),
         ("tcp-block", curve(figures, "pkt_rate_tcp_", 1.0)),
         ("limit-block", curve(figures, "tcp_stream_", 1.0)),
-        ("line", curve(figures, "pkt_rate_line_", 1.0)),
+        ("through-line", curve(figures, "pkt_rate_line_", 1.0)),
     ];
     let values = || lines.iter().flat_map(|(_, points)| points).map(|(_, y)| *y);
     let smallest = values().reduce(f64::min)?.min(PAPER.packet_32768_mb_per_s);

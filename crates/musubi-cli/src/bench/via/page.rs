@@ -100,7 +100,7 @@ fn rate(outcome: &Outcome) -> Option<String> {
     let lines = [
         ("shm-poll", curve(outcome, "vi_rate_shm_", 1.0)),
         ("shm-block", curve(outcome, "vi_write_shm_", 1.0)),
-        ("line", curve(outcome, "vi_read_shm_", 1.0)),
+        ("reads", curve(outcome, "vi_read_shm_", 1.0)),
         ("tcp-block", curve(outcome, "vi_rate_tcp_", 1.0)),
         ("limit-block", curve(outcome, "tcp_stream_", 1.0)),
     ];
