@@ -6,7 +6,7 @@ use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, context};
 
 use super::outcome::Outcome;
-use super::paper::{PAPER, Row};
+use super::paper::{PAPER, StatedValues};
 use crate::bench::figures::Figure;
 use crate::plot::{Axis, Plot, Scale, Unit, number_text, time_text};
 
@@ -53,11 +53,11 @@ fn find<'o>(outcome: &'o Outcome, name: &str) -> Option<&'o Figure> {
 }
 
 /// A table of the paper's with ours beside it.
-fn rows(outcome: &Outcome, paper: &[Row], text: impl Fn(&Figure) -> String) -> Vec<Value> {
-    let ours = |row: &Row| -> Vec<String> {
+fn rows(outcome: &Outcome, paper: &[StatedValues], text: impl Fn(&Figure) -> String) -> Vec<Value> {
+    let ours = |row: &StatedValues| -> Vec<String> {
         row.here.iter().map(|name| find(outcome, name).map_or(NOTHING.to_owned(), &text)).collect()
     };
-    let is_here = |row: &Row| row.here.iter().any(|name| find(outcome, name).is_some());
+    let is_here = |row: &StatedValues| row.here.iter().any(|name| find(outcome, name).is_some());
     if !paper.iter().any(is_here) {
         return Vec::new();
     }
@@ -111,7 +111,7 @@ fn rate(outcome: &Outcome) -> Option<String> {
 /// The paper's figure 4: least, 99 % and most of the exchange, under each load; its own values beside ours.
 fn response(outcome: &Outcome) -> Option<String> {
     let place = |load: usize, shift: f64| 2_f64.powf(load as f64 + shift);
-    let spread = |row: &Row, controlled: bool| -> Option<[f64; 3]> {
+    let spread = |row: &StatedValues, controlled: bool| -> Option<[f64; 3]> {
         let name = row.here.first()?;
         let name = if controlled { name.replace("_off", "_on") } else { (*name).to_owned() };
         find(outcome, &name).map(|figure| [figure.min, figure.p99, figure.max].map(|ns| ns / NS_PER_US))

@@ -8,25 +8,25 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 pub(super) struct Paper {
     /// Table 2: one-way time of 4 bytes in microseconds, polling and blocking.
-    pub message_4_us: [Row; 2],
+    pub message_4_us: [StatedValues; 2],
     /// Figure 2: the most that large messages come to, in megabytes a second.
     pub peak_mb_per_s: f64,
     /// Table 3: megabytes a second of two connections, of 32 KiB but for the last one's second.
-    pub shares_mb_per_s: [Row; 4],
+    pub shares_mb_per_s: [StatedValues; 4],
     /// Table 4: least, 99 % and most of the exchange's time in microseconds.
-    pub exchange_us: [Row; 5],
+    pub exchange_us: [StatedValues; 5],
 }
 
 /// What was measured, its values, and the names of the figures that are of the same here.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct StatedValues {
     pub of: &'static str,
     pub values: &'static [f64],
     pub here: &'static [&'static str],
 }
 
-const fn row(of: &'static str, values: &'static [f64], here: &'static [&'static str]) -> Row {
-    Row { of, values, here }
+const fn row(of: &'static str, values: &'static [f64], here: &'static [&'static str]) -> StatedValues {
+    StatedValues { of, values, here }
 }
 
 pub(super) const PAPER: Paper = Paper {
