@@ -256,6 +256,18 @@ fn nobody_there_is_said_plainly() {
     assert!(said(&["ping", "31:1023", "-c", "1"], 1).contains("nobody runs as 31:1023"));
 }
 
+/// A limit of the process on open files is what is in the way.
+#[test]
+fn why_the_command_cannot_be_a_node_can_be_asked() {
+    let script = format!("ulimit -n 8; exec {} ping 9:8 -c 1", env!("CARGO_BIN_EXE_musubi"));
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).env_remove("MUSUBI_SYSTEM").env_remove("MUSUBI_DEBUG");
+    let said = text(&expect(&mut command, 1).stderr);
+    assert!(said.contains("cannot be node 31:10") && said.contains("help: with MUSUBI_DEBUG=1"), "{said}");
+    let said = text(&expect(command.env("MUSUBI_DEBUG", "1"), 1).stderr);
+    assert!(said.contains("does not start: "), "{said}");
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_ends_what_would_go_on() {
     let system = System::new("cli-closed", "\"shm\"");

@@ -3,7 +3,7 @@
 //! How it works: a described system keeps numbers for tools, some that reach nodes by shared memory and some by TCP
 //! ([`musubi_mcapi::limits::TOOL_NODES`]); the first free one is taken. Who uses shared memory has claimed its number by that;
 //! over TCP, where a later node of a number takes an earlier one's links, the command claims it on this machine by the name of
-//! a socket. One that cannot start here, for want of a certificate, say, is passed over. In a system without a description every number
+//! a socket, and passes over those without a certificate here. In a system without a description every number
 //! is an ordinary one, and the highest free one is taken. Requests are waited for in slices, so that Ctrl-C is seen.
 
 use std::io::ErrorKind;
@@ -97,7 +97,8 @@ impl Tool {
             match Node::start(Arc::clone(topology), me, Options::default()).map_err(Error::from) {
                 Ok(node) => return Ok(Tool { way, node, _claim: claim }),
                 Err(Error::NodeInitialized) => {}
-                Err(error) => obstacle = obstacle.or(Some((me, error))),
+                Err(error) if lacks_keys(topology, me, way) => obstacle = obstacle.or(Some((me, error))),
+                Err(error) => return Err(why_not(topology, me, way, error)),
             }
         }
         match obstacle {
@@ -172,6 +173,10 @@ fn claim(topology: &Topology, me: NodeId) -> std::io::Result<UnixDatagram> {
     UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
+fn lacks_keys(topology: &Arc<Topology>, me: NodeId, way: Way) -> bool {
+    way == Way::Tcp && matches!(tcp::obstacle(topology, me), Some(tcp::Error::Keys(_)))
+}
+
 /// Why a tool cannot start; where its links over TCP are in the way, what exactly.
 fn why_not(topology: &Arc<Topology>, me: NodeId, way: Way, error: Error) -> anyhow::Error {
     let what = format!("this command cannot be node {me} of the system");
@@ -182,7 +187,10 @@ fn why_not(topology: &Arc<Topology>, me: NodeId, way: Way, error: Error) -> anyh
             Failure::new(format!("{what}: {why}"), help).into()
         }
         Some(why) => anyhow::Error::new(why).context(what),
-        None => anyhow::Error::new(error).context(what),
+        None => {
+            let help = format!("with {}=1 in the environment the reason is said", notices::VARIABLE);
+            Failure::new(format!("{what}: {error}"), help).into()
+        }
     }
 }
 
