@@ -142,7 +142,7 @@ fn vis_are_measured_beside_the_same_limits() {
 fn calls_and_shares_of_vis_are_measured_and_drawn() {
     let directory = tempfile::tempdir().unwrap();
     let page = directory.path().join("out.html");
-    let only = "vi_call_*,vi_share_mixed_*,vi_oneway_shm_block_4";
+    let only = "vi_call_*,vi_share_mixed_*,vi_oneway_shm_block_4,vi_load_block_1024";
     let output = musubi(&["bench", "via", "--quick", "--only", only]).arg("--report").arg(&page).output().unwrap();
     if String::from_utf8_lossy(&output.stderr).contains("cannot be measured on one") {
         return;
@@ -157,6 +157,7 @@ fn calls_and_shares_of_vis_are_measured_and_drawn() {
         "vi_share_mixed_off_a",
         "vi_share_mixed_on_b",
         "vi_oneway_shm_block_4",
+        "vi_load_block_1024",
     ];
     // With the paper's: 4 bytes, and 32 KiB beside 128 bytes.
     for text in figures.iter().chain(&["<svg", "14.36 µs blocking", "21.82"]) {

@@ -25,7 +25,7 @@ pub(super) fn items(pair: &Pair, settings: &Settings) -> anyhow::Result<(Items<'
         Group::Memory => memory(pair, settings)?,
         Group::Tcp => network(pair, settings)?,
         Group::Calls => (Items::new(), calls(pair, settings)?),
-        Group::Shares | Group::Floods => Default::default(),
+        Group::Shares | Group::Load | Group::Floods => Default::default(),
     };
     let needed: Vec<Option<String>> = results.iter().map(|result| limit_of(&result.name())).collect();
     limits.retain(|limit| {

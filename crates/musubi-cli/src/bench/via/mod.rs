@@ -14,6 +14,7 @@ mod flood;
 mod floods;
 mod items;
 mod latency;
+mod load;
 mod names;
 mod outcome;
 mod page;
@@ -131,6 +132,7 @@ pub(super) fn go_through(pair: &Pair, settings: &Settings) -> anyhow::Result<Fig
     match settings.group {
         Group::Floods => return floods::measure(pair, settings),
         Group::Shares => return shares::measure(pair, settings),
+        Group::Load => return load::measure(pair, settings),
         Group::Memory | Group::Tcp | Group::Calls => {}
     }
     let (title, budget) = (settings.group.title(), settings.budget);

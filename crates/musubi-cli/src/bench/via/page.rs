@@ -40,6 +40,7 @@ pub(super) fn page(outcome: &Outcome) -> anyhow::Result<String> {
         shares => of("vi_share_"),
         shares_of_paper => rows(outcome, &PAPER.shares_mb_per_s, |figure| number_text(figure.p50)),
         calls => of("vi_call_"),
+        load => load(outcome).map(Value::from_safe_string),
     })?)
 }
 
@@ -106,6 +107,13 @@ fn rate(outcome: &Outcome) -> Option<String> {
     ];
     let title = "Throughput of VIs over the size of a message";
     plot(title, (Unit::Number, "MB/s"), &lines, &[(32_768.0, PAPER.peak_mb_per_s)])
+}
+
+/// The paper's figure 3: what receiving takes of a processor, over size.
+fn load(outcome: &Outcome) -> Option<String> {
+    let lines =
+        [("tcp-block", curve(outcome, "vi_load_block_", 1.0)), ("shm-poll", curve(outcome, "vi_load_poll_", 1.0))];
+    plot("Processor time while receiving, over the size of a message", (Unit::Number, "%"), &lines, &[])
 }
 
 /// The paper's figure 4: least, 99 % and most of the exchange, under each load; its own values beside ours.

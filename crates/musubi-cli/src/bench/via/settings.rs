@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::calls::Call;
 use super::floods::Condition;
+use super::load;
 use super::names::{COUNTED_BYTES, MESSAGES, STREAMS, limit_of};
 use super::shares::Sharing;
 use super::streams::{Transfer, Transfers};
@@ -20,13 +21,15 @@ pub(crate) enum Group {
     Calls,
     /// Two connections beside each other.
     Shares,
+    /// How much of a processor receiving takes.
+    Load,
     /// An urgent exchange beside loads.
     Floods,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Group; 5] = [Group::Memory, Group::Tcp, Group::Calls, Group::Shares, Group::Floods];
+    pub const ALL: [Group; 6] = [Group::Memory, Group::Tcp, Group::Calls, Group::Shares, Group::Load, Group::Floods];
 
     /// As the second process is told.
     fn word(self) -> &'static str {
@@ -35,6 +38,7 @@ impl Group {
             Group::Tcp => "tcp",
             Group::Calls => "calls",
             Group::Shares => "shares",
+            Group::Load => "load",
             Group::Floods => "floods",
         }
     }
@@ -46,7 +50,7 @@ impl Group {
             Group::Tcp => (8, 90),
             Group::Calls => (4, 30),
             // Their rounds have a time of their own.
-            Group::Shares | Group::Floods => (0, 0),
+            Group::Shares | Group::Load | Group::Floods => (0, 0),
         };
         Duration::from_secs(if quick { quick_s } else { whole_s })
     }
@@ -58,6 +62,7 @@ impl Group {
             Group::Tcp => "VIs over TCP on loopback",
             Group::Calls => "calls between processes of one machine",
             Group::Shares => "two connections of one NIC",
+            Group::Load => "what receiving takes of a processor",
             Group::Floods => "an urgent exchange beside loads",
         }
     }
@@ -110,6 +115,7 @@ impl Settings {
             Group::Tcp => [messages("tcp"), streams(Transfer::Messages, "tcp")].concat(),
             Group::Calls => Call::names(),
             Group::Shares => Sharing::names(),
+            Group::Load => load::names(),
             Group::Floods => Condition::all().into_iter().map(Condition::name).collect(),
         }
     }
