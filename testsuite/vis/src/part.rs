@@ -271,8 +271,11 @@ impl<'s, R: NicNode> Part<'s, R> {
         self.exchange(&[]).map(|_| ())
     }
 
-    /// Both partners are here and have told each other something, of [`TOLD_BYTES`] at most.
-    pub(crate) fn exchange(&mut self, told: &[u8]) -> Result<Vec<u8>, Failure> {
+    /// Both partners are here and have told each other something, of 64 bytes at most.
+    ///
+    /// # Errors
+    /// If the partner does not come.
+    pub fn exchange(&mut self, told: &[u8]) -> Result<Vec<u8>, Failure> {
         let at = self.heard as u32;
         self.put(WORDS, told)?;
         let says = Written { immediate: Some(at), ..Written::message(WORDS, told.len()) };

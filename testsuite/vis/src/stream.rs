@@ -204,7 +204,7 @@ impl Stream {
             if queue == Queue::Receive {
                 sender.credited = done.immediate;
                 sender.post_credit(part, self.vis[level], done.place)?;
-            } else if sender.has_completed(&done) && !hear(level, sender.completed) {
+            } else if sender.has_completed() && !hear(level, sender.completed) {
                 return Ok(senders.map(|sender| sender.completed));
             }
         }
@@ -290,6 +290,8 @@ struct Sender {
     credited: u32,
     /// The write before the next message was posted.
     has_written: bool,
+    /// Which of the last descriptors were messages, by place.
+    are_messages: [bool; WINDOW],
 }
 
 impl Sender {
@@ -312,6 +314,7 @@ impl Sender {
             Written::message(buffer, message.len())
         };
         self.has_written = writes;
+        self.are_messages[index] = !writes;
         self.posted += 1;
         part.post(vi, Queue::Send, place, &what)
     }
@@ -320,10 +323,10 @@ impl Sender {
         part.post(vi, Queue::Receive, place, &Written { segments: Vec::new(), ..Written::signal(0) })
     }
 
-    /// Whether this was a message, rather than a write.
-    fn has_completed(&mut self, done: &Done) -> bool {
+    /// The oldest descriptor has completed. Whether it was a message, rather than a write.
+    fn has_completed(&mut self) -> bool {
+        let is_message = self.are_messages[self.back % WINDOW];
         self.back += 1;
-        let is_message = done.status & 0x7_0000 == 0;
         self.completed += u32::from(is_message);
         is_message
     }
