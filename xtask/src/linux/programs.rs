@@ -28,6 +28,8 @@ pub struct Programs {
     pub remote: PathBuf,
     /// Its node of MCAPI.
     pub node: PathBuf,
+    /// The one that has a NIC.
+    pub nic: PathBuf,
     /// The one whose node is in C.
     pub exchange: PathBuf,
     /// The devicetree fragment of the description.
@@ -49,6 +51,7 @@ pub fn build(context: &Context, directory: &Path) -> Result<Programs> {
         greeter: executable(&linux, "greeter")?,
         remote: executable(&linux, "remote")?,
         node: executable(&linux, "node")?,
+        nic: executable(&linux, "nic")?,
         exchange: executable(&linux, "exchange")?,
         fragment: fragment(&linux)?,
     })

@@ -87,6 +87,7 @@ fn files(context: &Context, directory: &Path, kernel: &Kernel, module: &Path, pr
     archive.file("init", &programs.init)?;
     archive.file("bin/remote", &programs.remote)?;
     archive.file("bin/node", &programs.node)?;
+    archive.file("bin/nic", &programs.nic)?;
     archive.file("bin/exchange", &programs.exchange)?;
     archive.file("modules/uio.ko", &kernel.uio_module(context)?)?;
     archive.file("modules/musubi_uio.ko", module)?;

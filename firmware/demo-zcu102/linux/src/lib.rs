@@ -25,6 +25,10 @@ pub const ECHOED: &str = "/run/echoed";
 pub const PASSED: &str = "/run/passed";
 /// What nodes in C received right, in each of [`EXCHANGED_LIVES`]: on Linux, and on the Cortex-R5F.
 pub const EXCHANGED: &str = "/run/exchanged";
+/// A byte for each send over VIs that has completed: which of the two reliable levels.
+pub const STREAMED: &str = "/run/streamed";
+/// A record of [`Survived`], when the second process with a NIC has ended.
+pub const SURVIVED: &str = "/run/survived";
 /// Lives of the nodes in C.
 pub const EXCHANGED_LIVES: u32 = 2;
 /// The file that is streamed: the Remote's own program.
@@ -58,11 +62,34 @@ pub struct Answered {
     pub reader: u32,
 }
 
+/// What became of a stream over VIs whose sender was killed, and of its successor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Survived {
+    /// Sends that had completed at the process that was killed.
+    pub completed: u32,
+    /// Messages of that process that the Cortex-R5F received.
+    pub received: u32,
+    /// Descriptors of the Cortex-R5F that came back flushed when the successor began.
+    pub flushed: u32,
+    /// Messages that had completed and were not received, or not as they were sent.
+    pub lost: u32,
+    /// Descriptors of the Cortex-R5F that neither completed nor were flushed, or not in their turn.
+    pub stray: u32,
+    /// Cases that passed with the successor: on Linux, and on the Cortex-R5F.
+    pub passed_here: u32,
+    /// The latter.
+    pub passed_there: u32,
+    /// Keeps the length a multiple of 8.
+    pub reserved: u32,
+}
+
 /// A record that [`Journal`] can keep.
 pub trait Record: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
 
 impl Record for Received {}
 impl Record for Answered {}
+impl Record for Survived {}
 
 /// A file of records.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! The Master of the ZCU102 demo: FreeRTOS on a Cortex-R5F beside Linux, with a real-time loop, a digester, a node of MCAPI in
-//! Rust and one in C as tasks.
+//! Rust, one in C and a NIC as tasks.
 //!
 //! What you may rely on: a fault restarts the program as a watchdog would: a new incarnation on the same memory, while
 //! Linux goes on.
@@ -11,6 +11,7 @@
 #![no_main]
 
 mod chip;
+mod nic;
 mod node;
 mod node_c;
 
@@ -49,6 +50,7 @@ const DIGEST_WAIT_NS: u64 = 10_000_000;
 static CONTROL: Task<STACK_BYTES> = Task::new();
 static DIGEST: Task<STACK_BYTES> = Task::new();
 static NODE: Task<STACK_BYTES> = Task::new();
+static NIC: Task<STACK_BYTES> = Task::new();
 /// When the loop's next period begins. Writer: the loop.
 static DUE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 
@@ -84,6 +86,7 @@ fn control(_: &()) {
     let master: &'static Master = unsafe { &*master_for_ever };
     DIGEST.spawn(c"digest", DIGEST_PRIORITY, digest, master);
     NODE.spawn(c"node", NODE_PRIORITY, node, master);
+    NIC.spawn(c"nic", NODE_PRIORITY, nic, master);
     if let Err(error) = node_c::start(&master.participant) {
         stop(&error);
     }
@@ -147,6 +150,10 @@ fn node(master: &'static Master) {
     if let Err(error) = node::serve(&master.participant) {
         stop(&error);
     }
+}
+
+fn nic(master: &'static Master) {
+    nic::serve(&master.participant);
 }
 
 /// Ends this incarnation in the middle of what it does.

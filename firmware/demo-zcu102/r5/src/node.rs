@@ -4,7 +4,7 @@
 //! the test suite's cases for no longer than one of those waits; the next one is answered.
 //!
 //! How it works: the node's memory is an SMEM channel of the same participant, so its rings and its rest are the
-//! participant's. Only this task has a heap; the loop and the digester allocate nothing.
+//! participant's. Only this task, the ones in C and the NIC's use the heap; the loop and the digester allocate nothing.
 
 use musubi_core::channel::Deadline as Until;
 use musubi_core::mapped::Participant;
@@ -21,9 +21,9 @@ use zcu102_demo::nodes::{self, ANSWERED, ASKED, MEMORY, NODES, QUESTION_BYTES_MA
 
 use crate::Cpu;
 
-/// The heap of the node: what a node takes at most in the cases is 214 KiB.
+/// The heap of the nodes and the NIC: what a node takes at most in the cases is 214 KiB, a NIC 183 KiB.
 #[global_allocator]
-static HEAP: Heap<{ 1 << 20 }> = Heap::new();
+pub static HEAP: Heap<{ 1 << 20 }> = Heap::new();
 
 /// Longest wait for the other node to take or to find anything, in nanoseconds.
 const PATIENCE_NS: u64 = 2_000_000_000;

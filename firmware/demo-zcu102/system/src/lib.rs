@@ -8,6 +8,8 @@
 pub mod control;
 pub mod digester;
 #[cfg(feature = "nodes")]
+pub mod nics;
+#[cfg(feature = "nodes")]
 pub mod nodes;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};

@@ -6,6 +6,7 @@
 mod account;
 mod lateness;
 mod machine;
+mod nics;
 mod nodes;
 mod report;
 mod script;

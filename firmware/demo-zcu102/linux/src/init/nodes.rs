@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use zcu102_exchange::Tally;
 use zcu102_linux::{ECHOED, EXCHANGED, PASSED};
 
-use crate::steps::{kill, wait_for};
+use crate::steps::{await_end, kill, wait_for};
 
 /// The program.
 const NODE: &str = "/bin/node";
@@ -48,14 +48,6 @@ pub fn run() -> Result<Nodes> {
     await_end(in_c, "the end of the node in C")?;
     let exchanged = tallies(&std::fs::read(EXCHANGED).context("what the nodes in C have seen")?);
     Ok(Nodes { echoed: echoed(), passed: passed.try_into().unwrap_or_default(), exchanged })
-}
-
-fn await_end(mut process: Child, what: &str) -> Result<()> {
-    let ended = wait_for(what, || Ok(process.try_wait()?.is_some()));
-    if ended.is_err() {
-        kill(&mut process)?;
-    }
-    ended
 }
 
 /// The tallies of a record.

@@ -1,8 +1,9 @@
 //! What the demo prints at its end: figures, and a line for each thing that must hold.
 
 use musubi_testsuite_nodes::CASES_WITHIN_A_LIFE;
+use musubi_testsuite_vis::CASES_WITHIN_A_LIFE as CASES_OF_VIS;
 use zcu102_exchange::Tally;
-use zcu102_linux::EXCHANGED_LIVES;
+use zcu102_linux::{EXCHANGED_LIVES, Survived};
 
 use crate::account::{self, Messages};
 use crate::lateness;
@@ -81,7 +82,28 @@ fn checks(evidence: &Evidence) -> Vec<Check> {
             detail: format!("{:?} of {CASES_WITHIN_A_LIFE} cases on Linux and the Cortex-R5F", evidence.nodes.passed),
         },
         exchanged(&evidence.nodes.exchanged),
+        killed_in_a_stream(&evidence.survived),
+        Check {
+            what: "VIs, its successor: connections, messages, RDMA and trespasses, both ways",
+            holds: [evidence.survived.passed_here, evidence.survived.passed_there] == [CASES_OF_VIS as u32; 2],
+            detail: format!(
+                "{} and {} of {CASES_OF_VIS} cases on Linux and the Cortex-R5F",
+                evidence.survived.passed_here, evidence.survived.passed_there
+            ),
+        },
     ]
+}
+
+/// Nothing that had completed at a killed process was lost, and nothing of its peer's stayed away.
+fn killed_in_a_stream(survived: &Survived) -> Check {
+    let Survived { completed, received, flushed, lost, stray, .. } = *survived;
+    Check {
+        what: "VIs, a process is killed in the middle of its stream at both reliable levels",
+        holds: completed > 0 && flushed > 0 && (lost, stray) == (0, 0),
+        detail: format!(
+            "{completed} sends completed, {received} received, {lost} lost; {flushed} descriptors of the Cortex-R5F flushed in order, {stray} stray"
+        ),
+    }
 }
 
 /// Both nodes in C received all as it was sent, in each life.

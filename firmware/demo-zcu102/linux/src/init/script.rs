@@ -1,5 +1,5 @@
 //! The demo itself: a Remote is killed in the middle of traffic and followed by another, which has the Master crash and
-//! goes on. Then the same of nodes of MCAPI.
+//! goes on. Then the same of nodes of MCAPI, and of NICs.
 //!
 //! What you may rely on: no step waits longer than [`PATIENCE`](crate::steps::PATIENCE). The figures are read from the shared memory, where both
 //! sides count, and from the records that survive the killed process; nothing is assumed.
@@ -13,8 +13,9 @@ use musubi_core::layout::{Part, rx, tx};
 use musubi_core::plan::Plan;
 use musubi_linux::uio::{Device, Observer};
 use zcu102_demo::system::{self, domain, fifo};
-use zcu102_linux::{ANSWERED, Answered, Journal, RECEIVED, Received};
+use zcu102_linux::{ANSWERED, Answered, Journal, RECEIVED, Received, Survived};
 
+use crate::nics;
 use crate::nodes::{self, Nodes};
 use crate::steps::{kill, wait_for};
 
@@ -44,8 +45,10 @@ pub struct Evidence {
     pub absence: (u64, u64),
     /// Blocks of the stream that the first process had sent since its last whole pass when it was killed.
     pub sent_into_pass: u64,
-    /// What came of the nodes, which ran last.
+    /// What came of the nodes, which ran then.
     pub nodes: Nodes,
+    /// What came of the NICs, which ran last.
+    pub survived: Survived,
 }
 
 /// What an incarnation of the Master has counted.
@@ -90,6 +93,7 @@ pub fn run() -> Result<Evidence> {
     evidence.received = Journal::read(RECEIVED)?;
     evidence.answered = Journal::read(ANSWERED)?;
     evidence.nodes = nodes::run()?;
+    evidence.survived = nics::run()?;
     Ok(evidence)
 }
 

@@ -34,3 +34,15 @@ pub fn kill(child: &mut Child) -> Result<()> {
     child.wait().context("waiting for a killed process")?;
     Ok(())
 }
+
+/// Waits until a process ends; one that does not is killed.
+///
+/// # Errors
+/// If it does not within [`PATIENCE`].
+pub fn await_end(mut process: Child, what: &str) -> Result<()> {
+    let ended = wait_for(what, || Ok(process.try_wait()?.is_some()));
+    if ended.is_err() {
+        kill(&mut process)?;
+    }
+    ended
+}
