@@ -13,6 +13,7 @@ use musubi_transport::mapped::{Deadline, Options, Table};
 use musubi_vipl::ViError;
 use musubi_vipl::address::NicNumber;
 use musubi_vipl::mapped::{self, MappedNode, Nic};
+use musubi_vipl::owned::{self, Permission, RemoteRegion, ViFailure, ViOptions, Work};
 
 /// Names of the NICs, by place.
 const NAMES: [&str; 4] = ["first", "second", "third", "fourth"];
@@ -147,4 +148,69 @@ fn a_memory_that_is_not_of_the_table_opens_no_nic() {
     let region = unsafe { Region::whole(base as *mut u8, 2, 0, table.shape) };
     let opened = mapped::open(&NAMES[..1], alone, region.unwrap(), seat, Options::default());
     assert_eq!(opened.err(), Some(ViError::Resource), "a memory of two");
+}
+
+/// One side of a connection by the owned interface: messages to and fro, and a write into the other's memory.
+fn owned_part(nic: &owned::Nic<MappedNode<Seat>>, seat: &Seat) -> Result<(), ViFailure> {
+    const TURNS: u32 = 200;
+    let soon = || Deadline::At(seat.now_ns() + 20_000_000_000);
+    let options = ViOptions { remote_write: true, ..ViOptions::default() };
+    let shared = nic.share(64, Permission { write: true, read: false })?;
+    let mut vi = nic.vi(options)?;
+    (0..2).try_for_each(|_| Ok::<_, ViFailure>(vi.receives().post(nic.region(64)?)?))?;
+    let is_server = seat.place == 0;
+    let mut vi = match is_server {
+        true => nic.listen(b"port")?.caller().wait(soon())?.accept(vi).wait(soon())?,
+        false => loop {
+            match vi.connect(&nic.address(NAMES[0], b"port")?).wait(soon()) {
+                Err(refused) if refused.failure == ViFailure::NobodyThere => vi = refused.vi,
+                other => break other?,
+            }
+        },
+    };
+    let (sends, receives) = vi.queues();
+    sends.post(Work::send(nic.register(shared.remote().to_bytes())?))?;
+    let mut region = sends.completed().wait(soon())?.done()?.region;
+    let told = receives.completed().wait(soon())?.done()?;
+    let theirs = RemoteRegion::from_bytes(&told.region[..told.bytes]).ok_or(ViFailure::Invalid)?;
+    receives.post(told.region)?;
+    for turn in 0..TURNS {
+        region[..4].copy_from_slice(&turn.to_le_bytes());
+        sends.post(Work::write(region, theirs).part(0..4))?;
+        sends.post(Work::send(nic.register(turn.to_le_bytes())?))?;
+        region = sends.completed().wait(soon())?.done()?.region;
+        let came = receives.completed().wait(soon())?.done()?;
+        let mut written = [0; 4];
+        shared.read(0, &mut written)?;
+        assert!(came.region[..4] == turn.to_le_bytes() && u32::from_le_bytes(written) >= turn);
+        receives.post(came.region)?;
+        sends.completed().wait(soon())?.done()?;
+    }
+    if is_server {
+        return vi.ended().wait(soon());
+    }
+    let (_idle, back) = vi.disconnect();
+    assert_eq!(back.iter().map(|one| one.outcome).collect::<Vec<_>>(), [Err(ViFailure::Ended); 2]);
+    Ok(())
+}
+
+#[test]
+fn two_nics_by_the_owned_interface() {
+    for sleeps in [true, false] {
+        let (table, base) = memory::<2>();
+        let parts: Vec<_> = seats(2, sleeps)
+            .into_iter()
+            .map(|seat| {
+                thread::spawn(move || {
+                    let opened = open(&NAMES[..2], table, base, seat).unwrap();
+                    let nic = owned::Nic::of(opened.node().clone()).unwrap();
+                    let ended = owned_part(&nic, seat);
+                    // Until the other has ended, too: a NIC that is dropped is gone.
+                    (nic, ended)
+                })
+            })
+            .collect();
+        let ends: Vec<_> = parts.into_iter().map(|part| part.join().unwrap()).collect();
+        ends.iter().for_each(|(_, ended)| assert_eq!(*ended, Ok(())));
+    }
 }
