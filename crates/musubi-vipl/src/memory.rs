@@ -9,6 +9,7 @@
 //!
 //! What it does not do: keep memory alive. Who enters a span says that it stays.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -60,7 +61,16 @@ struct Span {
     /// The memory itself, if it is the table's.
     owned: Option<Lines>,
     /// The same, if it is the table's for a while.
-    lent: Option<Vec<u8>>,
+    lent: Option<Box<Lent>>,
+}
+
+/// Memory that changes hands: all bytes of a region. In a box, as it is handed on often and so costs a word each time.
+#[derive(Debug)]
+pub struct Lent {
+    /// The region.
+    pub handle: MemoryHandle,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
 }
 
 /// The registered memory of one opened NIC.
@@ -83,6 +93,7 @@ impl RegisteredMemory {
     /// be read and written, whose address was exposed; and whenever a call of the engine may touch them (places of posted
     /// descriptors, and all of a region that peers may write or read), no other code has a reference to them, nor accesses them
     /// in a way that must not overlap with a read or write of another thread's.
+    #[inline]
     pub unsafe fn enter(&mut self, handle: MemoryHandle, address: u64, bytes: u64) {
         let Some(place) = handle.place() else { return };
         if self.spans.len() <= place {
@@ -103,22 +114,25 @@ impl RegisteredMemory {
     }
 
     /// The same of memory that the table owns until [`RegisteredMemory::take_back`]: who lends it cannot reach it meanwhile.
-    pub fn lend(&mut self, handle: MemoryHandle, mut bytes: Vec<u8>) {
-        let address = bytes.as_mut_ptr().expose_provenance() as u64;
+    #[inline]
+    pub fn lend(&mut self, mut lent: Box<Lent>) {
+        let handle = lent.handle;
+        let address = lent.bytes.as_mut_ptr().expose_provenance() as u64;
         // SAFETY: the vector's bytes are initialized memory of the process whose address has just been exposed; the span keeps
         // the vector, which does not move its bytes, for as long as it has their address, and nobody else has a reference to them.
-        unsafe { self.enter(handle, address, bytes.len() as u64) };
+        unsafe { self.enter(handle, address, lent.bytes.len() as u64) };
         if let Some(span) = handle.place().and_then(|place| self.spans.get_mut(place)) {
-            span.lent = Some(bytes);
+            span.lent = Some(lent);
         }
     }
 
     /// Gives back what was lent under this handle: from now on it is not touched any more.
-    pub fn take_back(&mut self, handle: MemoryHandle) -> Option<Vec<u8>> {
+    #[inline]
+    pub fn take_back(&mut self, handle: MemoryHandle) -> Option<Box<Lent>> {
         let span = self.spans.get_mut(handle.place()?).filter(|span| span.handle == handle)?;
-        let bytes = span.lent.take()?;
+        let lent = span.lent.take()?;
         *span = Span::default();
-        Some(bytes)
+        Some(lent)
     }
 
     /// The bytes of this handle are not touched any more.
@@ -316,16 +330,16 @@ mod tests {
         let mut memory = RegisteredMemory::new();
         let bytes = alloc::vec![1, 2, 3];
         let address = bytes.as_ptr().addr() as u64;
-        memory.lend(HANDLE, bytes);
+        memory.lend(Box::new(Lent { handle: HANDLE, bytes }));
         assert!(memory.copy_in(place(address + 1, 2), &[8, 9]) && !memory.copy_in(place(address + 1, 3), &[7; 3]));
         assert_eq!(memory.with_posted(place(address, 3), <[u8]>::to_vec), Some(alloc::vec![1, 8, 9]));
-        assert_eq!(memory.take_back(MemoryHandle(5 << 20 | 3)), None);
+        assert!(memory.take_back(MemoryHandle(5 << 20 | 3)).is_none());
         let mut back = memory.take_back(HANDLE).unwrap();
-        assert_eq!((back.as_ptr().addr() as u64, memory.take_back(HANDLE)), (address, None));
-        back[0] = 4;
+        assert!(back.bytes.as_ptr().addr() as u64 == address && memory.take_back(HANDLE).is_none());
+        back.bytes[0] = 4;
         assert!(!memory.copy_in(place(address, 1), &[7]));
-        assert_eq!(back, [4, 8, 9]);
-        memory.lend(HANDLE, back);
+        assert_eq!(back.bytes, [4, 8, 9]);
+        memory.lend(back);
         assert_eq!(read(&memory, place(address, 3)), Some(alloc::vec![4, 8, 9]));
     }
 

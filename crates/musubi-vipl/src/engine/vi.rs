@@ -252,6 +252,7 @@ impl Vi {
     }
 
     /// The same, with how it ended.
+    #[inline]
     pub fn take(&mut self, queue: Queue) -> Oldest {
         match queue {
             Queue::Send => self.sends.take(),
@@ -260,6 +261,7 @@ impl Vi {
     }
 
     /// Whether one more can be posted to a queue.
+    #[inline]
     pub fn has_room(&self, queue: Queue) -> bool {
         self.queue(queue).has_room()
     }

@@ -208,6 +208,7 @@ impl WorkQueue {
     }
 
     /// Whether one more can be posted.
+    #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.end - self.first < u64::from(self.limit)
     }

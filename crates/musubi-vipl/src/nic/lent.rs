@@ -9,22 +9,16 @@
 //!
 //! What it does not do: several segments: a descriptor has one place, of one region.
 
+use alloc::boxed::Box;
+
 use musubi_transport::links::{Block, Links};
 
 use super::frames::Edge;
 use super::{NicState, QueueNumber, ViEntry, ViNumber};
 use crate::engine::{Completion, Descriptor, LocalPlace, MemoryHandle, Oldest, Operation, Queue, RemotePlace};
 use crate::error::ViError;
+use crate::memory::Lent;
 use crate::slots::Slots;
-
-/// Memory that changes hands: all bytes of a region, which was registered with [`NicState::permit`].
-#[derive(Debug)]
-pub struct Lent {
-    /// The region.
-    pub handle: MemoryHandle,
-    /// Its bytes.
-    pub bytes: alloc::vec::Vec<u8>,
-}
 
 /// What is to be done with lent memory.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +43,7 @@ pub enum LentBack {
     /// It is complete.
     Complete {
         /// Its memory.
-        lent: Lent,
+        lent: Box<Lent>,
         /// What it asked for.
         operation: Operation,
         /// How it ended.
@@ -72,16 +66,16 @@ impl<B: Block> NicState<B> {
         &mut self,
         vi: ViNumber,
         queue: Queue,
-        (lent, work): (Lent, &LentWork),
+        (lent, work): (Box<Lent>, &LentWork),
         links: &mut impl Links<Block = B>,
-    ) -> Result<(), (ViError, Lent)> {
+    ) -> Result<(), (ViError, Box<Lent>)> {
         let Some(entry) = self.vis.get_mut(vi.0) else { return Err((ViError::Parameter, lent)) };
         let bound = entry.completion_queue(queue).and_then(|bound| self.queues.get_mut(bound.0));
         if !entry.vi.has_room(queue) || bound.is_some_and(|bound| !bound.reserve()) {
             return Err((ViError::Resource, lent));
         }
         let (handle, address) = (lent.handle, lent.bytes.as_ptr().addr() as u64);
-        self.memory.lend(handle, lent.bytes);
+        self.memory.lend(lent);
         let write = |descriptor: &mut Descriptor| write(descriptor, work, (address, handle));
         // It has room, as was just seen.
         let _ = entry.vi.post(queue, write, &mut Edge::<B>::of(&self.memory));
@@ -109,8 +103,8 @@ impl<B: Block> NicState<B> {
         if let Some(bound) = entry.completion_queue(queue).and_then(|bound| self.queues.get_mut(bound.0)) {
             bound.release();
         }
-        let bytes = self.memory.take_back(handle).ok_or(ViError::Parameter)?;
-        Ok(LentBack::Complete { lent: Lent { handle, bytes }, operation, completion })
+        let lent = self.memory.take_back(handle).ok_or(ViError::Parameter)?;
+        Ok(LentBack::Complete { lent, operation, completion })
     }
 
     /// The next completion that a completion queue tells of; `None` if it has none.

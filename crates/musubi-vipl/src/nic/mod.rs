@@ -49,7 +49,7 @@ use frames::Edge;
 
 pub use alarms::AlarmNumber;
 pub use connecting::{CallerNumber, ListenerNumber};
-pub use lent::{Lent, LentBack, LentWork};
+pub use lent::{LentBack, LentWork};
 pub use protocol::Awaited;
 
 /// Alignment of descriptors.

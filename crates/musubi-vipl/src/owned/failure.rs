@@ -84,6 +84,7 @@ impl From<LinkError> for ViFailure {
 
 impl ViFailure {
     /// What the status of a completion says.
+    #[inline]
     pub(super) fn of_status(status: Status) -> Result<(), ViFailure> {
         let told = [
             (Status::LENGTH_ERROR, ViFailure::Length),

@@ -6,6 +6,7 @@
 //!
 //! How it works: [`crate::nic::Lent`] goes into the NIC and comes back; the queues here are only the right to do so, one each.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Range;
@@ -16,7 +17,8 @@ use super::region::{OwnRegion, RemoteRegion};
 use super::vi::ViCore;
 use super::waiting::{Awaitable, Waiting};
 use crate::engine::{Completion as Ending, Operation, Queue, RemotePlace, Status};
-use crate::nic::{Awaited, Lent, LentBack, LentWork, ViNumber};
+use crate::memory::Lent;
+use crate::nic::{Awaited, LentBack, LentWork, ViNumber};
 use crate::over::{NicNode, StateOf};
 
 /// What is to be done with a region: made by [`Work::send`], [`Work::write`] or [`Work::read`], posted by [`SendQueue::post`].
@@ -31,44 +33,52 @@ pub struct Work<R: NicNode> {
 
 impl<R: NicNode> Work<R> {
     /// Sends the region's bytes.
+    #[inline]
     pub fn send(region: OwnRegion<R>) -> Work<R> {
         Work::of(region, Operation::SendReceive, None)
     }
 
     /// Writes the region's bytes to the beginning of a peer's.
+    #[inline]
     pub fn write(region: OwnRegion<R>, to: RemoteRegion) -> Work<R> {
         Work::of(region, Operation::Write, Some(to))
     }
 
     /// Fills the region from the beginning of a peer's.
+    #[inline]
     pub fn read(region: OwnRegion<R>, from: RemoteRegion) -> Work<R> {
         Work::of(region, Operation::Read, Some(from))
     }
 
+    #[inline]
     fn of(region: OwnRegion<R>, operation: Operation, remote: Option<RemoteRegion>) -> Work<R> {
         let range = 0..region.len();
         Work { region, range, operation, remote, immediate: None, fence: false }
     }
 
     /// With these bytes of the region only.
+    #[inline]
     #[must_use]
     pub fn part(self, range: Range<usize>) -> Work<R> {
         Work { range, ..self }
     }
 
     /// With a word that the other side's receive tells; a write with one takes a receive there. Not of a read.
+    #[inline]
     #[must_use]
     pub fn immediate(self, word: u32) -> Work<R> {
         Work { immediate: Some(word), ..self }
     }
 
     /// Not before all reads that were posted earlier have ended.
+    #[inline]
     #[must_use]
     pub fn fenced(self) -> Work<R> {
         Work { fence: true, ..self }
     }
 
     /// As the NIC is told, if it can be.
+    #[inline]
     fn checked(&self, transfer_bytes_max: u32) -> Result<LentWork, ViFailure> {
         let (offset, bytes) = within(&self.region, &self.range)?;
         if bytes > transfer_bytes_max {
@@ -85,6 +95,7 @@ impl<R: NicNode> Work<R> {
 }
 
 /// Where a range lies in a region, if it does.
+#[inline]
 fn within<R: NicNode>(region: &OwnRegion<R>, range: &Range<usize>) -> Result<(u32, u32), ViFailure> {
     let bytes = range.end.checked_sub(range.start).filter(|_| range.end <= region.len());
     let bytes = bytes.and_then(|bytes| u32::try_from(bytes).ok());
@@ -135,11 +146,19 @@ impl<R: NicNode> Completion<R> {
     ///
     /// # Errors
     /// Why not; the region is given up. To keep it, look at [`Completion::outcome`].
+    #[inline]
     pub fn done(self) -> Result<Completion<R>, ViFailure> {
         self.outcome.map(|()| self)
     }
 
-    pub(super) fn of(nic: &Arc<NicCore<R>>, vi: ViNumber, lent: Lent, operation: Operation, ending: Ending) -> Self {
+    #[inline]
+    pub(super) fn of(
+        nic: &Arc<NicCore<R>>,
+        vi: ViNumber,
+        lent: Box<Lent>,
+        operation: Operation,
+        ending: Ending,
+    ) -> Self {
         let status = ending.status.0 & Status::OPERATIONS.0;
         let kind = match operation {
             _ if status == Status::OP_RECEIVE.0 => CompletionKind::Received,
@@ -286,7 +305,7 @@ impl<R: NicNode> ViCore<R> {
             Ok(work) => work,
             Err(failure) => return Err(NotPosted { failure, region }),
         };
-        let mut lent = Some(region.lend());
+        let mut lent = region.lend();
         let posted = self.nic.with(|state, links| match lent.take() {
             Some(lent) => state.post_lent(self.number, queue, (lent, &work), links),
             None => Ok(()),
@@ -296,8 +315,7 @@ impl<R: NicNode> ViCore<R> {
             Ok(Err((error, back))) => (error.into(), Some(back)),
             Err(failure) => (failure, lent),
         };
-        let back = back.unwrap_or(Lent { handle: crate::engine::MemoryHandle::NONE, bytes: alloc::vec::Vec::new() });
-        Err(NotPosted { failure, region: OwnRegion::of_lent(&self.nic, back) })
+        Err(NotPosted { failure, region: OwnRegion::again(&self.nic, back) })
     }
 
     #[inline]
@@ -308,6 +326,7 @@ impl<R: NicNode> ViCore<R> {
 }
 
 /// What a look without waiting has found.
+#[inline]
 pub(super) fn pending<T>(found: Result<T, ViFailure>) -> Result<Option<T>, ViFailure> {
     match found {
         Ok(found) => Ok(Some(found)),

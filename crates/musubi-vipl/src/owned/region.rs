@@ -4,9 +4,10 @@
 //! is posted the region is not in hand, so it can be neither touched nor freed. A [`SharedRegion`] is what peers may touch at any
 //! moment; so it is only copied in and out. Dropping either takes the registration back first.
 //!
-//! How it works: posting moves the bytes into the NIC's table of memory, a completion moves them out again: three words, no
+//! How it works: posting moves the bytes into the NIC's table of memory, a completion moves them out again: one word, no
 //! copy. What a peer is told of a shared region is a [`RemoteRegion`], which is checked where the memory is, at each access.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -15,16 +16,14 @@ use core::ops::{Deref, DerefMut, Range};
 use super::failure::ViFailure;
 use super::nic::NicCore;
 use crate::engine::{LocalPlace, MemoryAttributes, MemoryHandle, RemotePlace};
-use crate::memory::Lines;
-use crate::nic::Lent;
+use crate::memory::{Lent, Lines};
 use crate::over::NicNode;
 
 /// Registered memory of this program's own, for messages and for the near side of RDMA.
 pub struct OwnRegion<R: NicNode> {
     nic: Arc<NicCore<R>>,
-    /// [`MemoryHandle::NONE`] once the bytes are lent.
-    handle: MemoryHandle,
-    bytes: Vec<u8>,
+    /// None once it is lent, or not registered any more.
+    lent: Option<Box<Lent>>,
 }
 
 impl<R: NicNode> OwnRegion<R> {
@@ -32,66 +31,70 @@ impl<R: NicNode> OwnRegion<R> {
         let attributes = MemoryAttributes { tag: nic.tag, remote_write: false, remote_read: false };
         let address = bytes.as_ptr().addr() as u64;
         let handle = nic.with(|state, _| state.permit(address, bytes.len() as u64, attributes))??;
-        Ok(OwnRegion { nic: Arc::clone(nic), handle, bytes })
+        Ok(OwnRegion::of_lent(nic, Box::new(Lent { handle, bytes })))
     }
 
     /// Takes the registration back and gives the memory.
     pub fn into_vec(mut self) -> Vec<u8> {
-        let bytes = core::mem::take(&mut self.bytes);
-        self.deregister(bytes.as_ptr().addr() as u64);
-        bytes
+        self.deregister().map(|lent| lent.bytes).unwrap_or_default()
     }
 
+    #[inline]
     pub(super) fn is_of(&self, nic: &Arc<NicCore<R>>) -> bool {
         Arc::ptr_eq(&self.nic, nic)
     }
 
-    /// Parts with the bytes.
-    pub(super) fn lend(mut self) -> Lent {
-        let handle = core::mem::replace(&mut self.handle, MemoryHandle::NONE);
-        Lent { handle, bytes: core::mem::take(&mut self.bytes) }
+    /// Parts with the bytes: there are some, in every region that a program has in hand.
+    #[inline]
+    pub(super) fn lend(mut self) -> Option<Box<Lent>> {
+        self.lent.take()
+    }
+
+    /// The region whose bytes came back, if they did.
+    pub(super) fn again(nic: &Arc<NicCore<R>>, lent: Option<Box<Lent>>) -> OwnRegion<R> {
+        OwnRegion { nic: Arc::clone(nic), lent }
     }
 
     /// The region whose bytes came back.
-    pub(super) fn of_lent(nic: &Arc<NicCore<R>>, lent: Lent) -> OwnRegion<R> {
-        OwnRegion { nic: Arc::clone(nic), handle: lent.handle, bytes: lent.bytes }
+    #[inline]
+    pub(super) fn of_lent(nic: &Arc<NicCore<R>>, lent: Box<Lent>) -> OwnRegion<R> {
+        OwnRegion { nic: Arc::clone(nic), lent: Some(lent) }
     }
 
-    fn deregister(&mut self, address: u64) {
-        let handle = core::mem::replace(&mut self.handle, MemoryHandle::NONE);
-        if handle != MemoryHandle::NONE {
-            // Once the NIC has ended there is nothing to take back.
-            let _ = self.nic.aside(|state, _| state.deregister(address, handle));
-        }
+    fn deregister(&mut self) -> Option<Box<Lent>> {
+        let lent = self.lent.take()?;
+        let address = lent.bytes.as_ptr().addr() as u64;
+        // Once the NIC has ended there is nothing to take back.
+        let _ = self.nic.aside(|state, _| state.deregister(address, lent.handle));
+        Some(lent)
     }
 }
 
 impl<R: NicNode> Drop for OwnRegion<R> {
     fn drop(&mut self) {
-        self.deregister(self.bytes.as_ptr().addr() as u64);
+        drop(self.deregister());
     }
 }
 
 impl<R: NicNode> Deref for OwnRegion<R> {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
-        &self.bytes
+        self.lent.as_ref().map_or(&[], |lent| &lent.bytes)
     }
 }
 
 impl<R: NicNode> DerefMut for OwnRegion<R> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+        self.lent.as_mut().map_or(&mut [], |lent| &mut lent.bytes)
     }
 }
 
 impl<R: NicNode> fmt::Debug for OwnRegion<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnRegion")
-            .field("handle", &self.handle)
-            .field("bytes", &self.bytes.len())
-            .finish_non_exhaustive()
+        f.debug_struct("OwnRegion").field("bytes", &self.len()).finish_non_exhaustive()
     }
 }
 

@@ -1,21 +1,24 @@
 //! Memory that is lent while it is posted: it comes back once, or goes with its VI; and alarms.
 
+use alloc::boxed::Box;
+
 use super::*;
 use crate::engine::{Operation, RemotePlace};
+use crate::memory::Lent;
 
 const A: fn() -> NodeId = || node(0, 0);
 const B: fn() -> NodeId = || node(1, 0);
 
 impl Host {
     /// A region of so many bytes of a value, in hand.
-    fn lendable(&mut self, bytes: usize, value: u8) -> Lent {
+    fn lendable(&mut self, bytes: usize, value: u8) -> Box<Lent> {
         let bytes = alloc::vec![value; bytes];
         let attributes = MemoryAttributes { tag: self.tag, remote_write: false, remote_read: false };
         let handle = self.nic.permit(bytes.as_ptr().addr() as u64, bytes.len() as u64, attributes).unwrap();
-        Lent { handle, bytes }
+        Box::new(Lent { handle, bytes })
     }
 
-    fn post_lent(&mut self, vi: ViNumber, queue: Queue, lent: Lent) -> Result<(), (ViError, Lent)> {
+    fn post_lent(&mut self, vi: ViNumber, queue: Queue, lent: Box<Lent>) -> Result<(), (ViError, Box<Lent>)> {
         let work = LentWork {
             operation: Operation::SendReceive,
             immediate: None,
