@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use musubi_vipl::owned::process::Nic;
 use musubi_vipl::owned::{ViFailure, ViOptions, Work};
 
-use super::{Pair, Way, pair, soon, system_named};
+use super::{Pair, Way, description, pair, soon, system_of};
 
 /// Tells the other process which system, and that it is the other.
 const SYSTEM: &str = "MUSUBI_TEST_OWNED_SYSTEM";
@@ -51,13 +51,16 @@ fn a_message_without_a_receive_or_with_a_short_one_ends_the_connection() {
 
 #[test]
 fn the_death_of_a_peer_gives_back_all_that_is_posted() {
-    let name = format!("owned-killed-{}", std::process::id());
-    let system = system_named(Way::SharedMemory, &name);
-    let nic = Nic::open(&system, "left").unwrap();
+    Way::ALL.into_iter().for_each(peer_dies);
+}
+
+fn peer_dies(way: Way) {
+    let description = description(way);
+    let nic = Nic::open(&system_of(&description), "left").unwrap();
     let mut listener = nic.listen(b"port").unwrap();
     let mut other = Command::new(std::env::current_exe().unwrap());
     other.args(["--exact", "ends::the_other_process", "--ignored", "--nocapture"]);
-    let mut other = other.env(SYSTEM, &name).stdout(Stdio::piped()).spawn().unwrap();
+    let mut other = other.env(SYSTEM, &description).stdout(Stdio::piped()).spawn().unwrap();
     let caller = listener.caller().wait(soon()).unwrap();
     let mut vi = nic.vi(ViOptions::default()).unwrap();
     for _ in 0..100 {
@@ -87,8 +90,8 @@ fn the_death_of_a_peer_gives_back_all_that_is_posted() {
 #[test]
 #[ignore = "the other process of the test above"]
 fn the_other_process() {
-    let Ok(name) = std::env::var(SYSTEM) else { return };
-    let nic = Nic::open(&system_named(Way::SharedMemory, &name), "right").unwrap();
+    let Ok(description) = std::env::var(SYSTEM) else { return };
+    let nic = Nic::open(&system_of(&description), "right").unwrap();
     let to = nic.address("left", b"port").unwrap();
     let mut vi = nic.vi(ViOptions::default()).unwrap().connect(&to).wait(soon()).unwrap();
     for _ in 0..10 {

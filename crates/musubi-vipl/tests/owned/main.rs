@@ -34,18 +34,29 @@ impl Way {
 
 /// NICs "left" and "right" of a system that no other test has.
 fn system(way: Way) -> NicSystem {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    system_named(way, &format!("owned-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
+    system_of(&description(way))
 }
 
-fn system_named(way: Way, name: &str) -> NicSystem {
-    let place = || match way {
-        Way::SharedMemory => Place { shared_memory: Some("here".to_owned()), ..Place::default() },
-        Way::Tcp => Place { tcp: Some(loopback::own_address()), ..Place::default() },
+/// Name of a system that no other test has, and over TCP the addresses of its NICs: as another process is told.
+fn description(way: Way) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("owned-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    match way {
+        Way::SharedMemory => name,
+        Way::Tcp => format!("{name} {} {}", loopback::own_address(), loopback::own_address()),
+    }
+}
+
+fn system_of(description: &str) -> NicSystem {
+    let mut words = description.split(' ').map(str::to_owned);
+    let system = words.next().unwrap();
+    let mut place = || match words.next() {
+        None => Place { shared_memory: Some("here".to_owned()), ..Place::default() },
+        address => Place { tcp: address, ..Place::default() },
     };
     let nodes = [0, 1].map(|nic| (NicNumber(nic).node(0).unwrap(), place()));
     let network = Network { insecure: true, ..Network::default() };
-    let topology = Topology { system: name.to_owned(), hash: 1, nodes: nodes.into(), network };
+    let topology = Topology { system, hash: 1, nodes: nodes.into(), network };
     NicSystem::new([("left".to_owned(), 1), ("right".to_owned(), 1)], topology)
 }
 
