@@ -5,10 +5,10 @@ mod command;
 #[path = "../../musubi-linux/tests/signalling/mod.rs"]
 mod signalling;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::time::{Duration, Instant};
 
-use command::{Process, System, expect, noise, text};
+use command::{Process, System, WAIT_MAX, expect, noise, text};
 
 /// Required: 100 ms. The rest is for a machine that is busy with other tests.
 const NOTICED_MAX: Duration = Duration::from_secs(1);
@@ -53,6 +53,37 @@ fn every_size_arrives_exactly_in_both_directions() {
         }
         pass(&system, channel, &noise(5_000_000), true);
         pass(&system, channel, &[], true);
+    }
+}
+
+/// Who waits without limit hears why nobody comes, and goes on when somebody does.
+#[test]
+fn a_wait_without_limit_says_what_is_in_the_way() {
+    let system = System::new();
+    let other = system.path("other.toml");
+    std::fs::write(&other, command::DESCRIPTION.replace("blocks = 16", "blocks = 8")).unwrap();
+    let other = ["--system", other.to_str().unwrap()];
+    for (waiting, coming) in [("recv", "send"), ("send", "recv")] {
+        let mut waiting = system.start(&[waiting, "upwards"]);
+        std::thread::sleep(LATER);
+        let mut stranger = system.start(&[&[coming, "upwards"], &other[..]].concat());
+        let mut stderr = BufReader::new(waiting.0.stderr.take().unwrap());
+        let (says, said) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            stderr.read_line(&mut line).unwrap();
+            says.send((line, stderr.into_inner()))
+        });
+        let (line, stderr) = said.recv_timeout(WAIT_MAX).expect("nothing is said");
+        waiting.0.stderr = Some(stderr);
+        assert!(line.starts_with("note: ") && line.contains("start both with one description"), "{line}");
+        stranger.kill();
+        drop(stranger);
+        let mut friend = system.start(&[coming, "upwards"]);
+        for process in [&mut waiting, &mut friend] {
+            drop(process.0.stdin.take());
+        }
+        assert_eq!([friend.end().0, waiting.end().0], [0, 0]);
     }
 }
 

@@ -32,6 +32,9 @@ use crate::system::{self, System, seconds};
 /// Longest wait for a free place in the domain, unless the user sets a shorter one.
 const SLOT_WAIT: Duration = Duration::from_secs(5);
 
+/// Time between two looks why the other side is not here yet, in nanoseconds.
+const OBSTACLE_LOOK_NS: u64 = 1_000_000_000;
+
 /// What both commands ask for.
 #[derive(Debug, clap::Args)]
 pub struct Stream {
@@ -87,12 +90,19 @@ impl Side {
     }
 }
 
-/// The other side did not come in time.
-fn nobody_came(participant: &Participant, channel: &str, side: Side, domain: u16) -> anyhow::Error {
+/// What keeps a participant of a domain that is there from being linked with us.
+fn obstacle(participant: &Participant, domain: u16) -> Option<Error> {
     match participant.wait_for(domain, Deadline::Poll) {
         // It is there; what has not come is its end of the channel.
-        Ok(_) | Err(Error::TimedOut(_)) => (),
-        Err(obstacle) => return obstacle.into(),
+        Ok(_) | Err(Error::TimedOut(_)) => None,
+        Err(obstacle) => Some(obstacle),
+    }
+}
+
+/// The other side did not come in time.
+fn nobody_came(participant: &Participant, channel: &str, side: Side, domain: u16) -> anyhow::Error {
+    if let Some(obstacle) = obstacle(participant, domain) {
+        return obstacle.into();
     }
     let what = format!("no {} of channel {channel:?} came in time", side.word());
     let help = format!("start `{} {channel}` with the same --system and --instance", side.command());

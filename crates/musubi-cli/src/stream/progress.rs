@@ -1,6 +1,11 @@
 //! The progress bar: on standard error, only on a terminal.
 
+use std::cell::RefCell;
+
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use musubi_linux::Error;
+
+use crate::output;
 
 /// Redraws a second.
 const DRAWS_PER_S: u8 = 10;
@@ -11,6 +16,8 @@ const KNOWN_LENGTH: &str = "{bar:30} {bytes} of {total_bytes}, {binary_bytes_per
 /// What a person sees while a stream runs.
 pub struct Progress {
     bar: ProgressBar,
+    /// The obstacle that was said last.
+    said: RefCell<String>,
 }
 
 impl Progress {
@@ -20,7 +27,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(total, target).with_message(side);
         bar.set_style(style(WAITING));
         bar.tick();
-        Progress { bar }
+        Progress { bar, said: RefCell::default() }
     }
 
     /// From now on bytes flow.
@@ -28,6 +35,16 @@ impl Progress {
         let known = self.bar.length().is_some();
         self.bar.set_style(style(if known { KNOWN_LENGTH } else { UNKNOWN_LENGTH }));
         self.bar.reset_elapsed();
+    }
+
+    /// Says what the other side is waited for in vain for, once for each different obstacle.
+    pub fn say_obstacle(&self, obstacle: Option<Error>) {
+        let Some(text) = obstacle.map(|obstacle| obstacle.to_string()) else { return };
+        let mut said = self.said.borrow_mut();
+        if *said != text {
+            self.bar.suspend(|| output::note(&format!("note: {text}; waiting for another")));
+            *said = text;
+        }
     }
 
     /// So many bytes have passed, from the beginning.

@@ -11,7 +11,7 @@ use super::framing::{Fault, Framing, Step};
 use super::mark::MARK_BYTES;
 use super::output::Output;
 use super::progress::Progress;
-use super::{Side, Stream, lost, nobody_came};
+use super::{OBSTACLE_LOOK_NS, Side, Stream, lost, nobody_came, obstacle};
 use crate::failure::Failure;
 
 /// Channel and options.
@@ -29,7 +29,7 @@ pub struct Arguments {
 }
 
 const EXAMPLES: &str = "\
-Either side may be started first. The bytes arrive exactly. Exit code 0 means that the stream is complete; if the \
+Either side may be started first; what keeps the other side from being let in is said. The bytes arrive exactly. Exit code 0 means that the stream is complete; if the \
 sender ends early, what it had sent is written and the exit code is 1.
 
 With --raw there is no stream that could be incomplete: each message is written and then confirmed to its sender (it is \
@@ -170,9 +170,13 @@ impl Receiving<'_> {
     /// Waits for a message: of `sender` as long as it is there, or else of anybody until the deadline. What was lost is
     /// told by who is there now, not by the news that somebody has gone, which may have been a predecessor.
     fn wait_for_more(&self, sender: Option<Counterpart>) -> anyhow::Result<()> {
-        let deadline = if sender.is_some() { Deadline::Forever } else { self.deadline };
+        let deadline = if sender.is_some() { Deadline::Forever } else { self.deadline.within_ns(OBSTACLE_LOOK_NS) };
         match self.end.wait(deadline) {
             Ok(()) => Ok(()),
+            Err(Error::Timeout) if !self.deadline.passed() => {
+                self.progress.say_obstacle(obstacle(self.participant, self.sender_domain));
+                Ok(())
+            }
             Err(Error::Timeout) => Err(nobody_came(self.participant, self.channel, Side::Sender, self.sender_domain)),
             Err(Error::PeerGone) if sender.is_none() || self.end.sender() == sender => Ok(()),
             Err(error) => Err(self.failed(error)),

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::input::Input;
 use super::mark::{Kind, Mark, StreamId};
 use super::progress::Progress;
-use super::{Side, Stream, lost, nobody_came};
+use super::{OBSTACLE_LOOK_NS, Side, Stream, lost, nobody_came, obstacle};
 
 /// Channel and options.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub struct Arguments {
 }
 
 const EXAMPLES: &str = "\
-Either side may be started first. The bytes arrive exactly, and a slow receiver slows the sender down. Exit code 0 \
+Either side may be started first; what keeps the other side from being let in is said. The bytes arrive exactly, and a slow receiver slows the sender down. Exit code 0 \
 means that everything has been written by `musubi recv`; if a side ends early, so does the other, with exit code 1.
 
 With --raw nothing but the bytes is sent. Exit code 0 then means that the receiver has taken all messages.
@@ -112,9 +112,12 @@ impl<'e> Sending<'e> {
                 break Some(receiver);
             }
             let mut fds = [PollFd::new(&self.changed, PollFlags::IN)];
-            let came = wait_until(&mut fds, self.deadline)?;
+            let came = wait_until(&mut fds, self.deadline.within_ns(OBSTACLE_LOOK_NS))?;
             if !came && self.deadline.passed() {
                 return Err(nobody_came(self.participant, self.channel, Side::Receiver, self.receiver_domain));
+            }
+            if !came {
+                self.progress.say_obstacle(obstacle(self.participant, self.receiver_domain));
             }
         };
         self.end.disarm();
