@@ -112,7 +112,8 @@ typedef struct VIP_MUSUBI_QOS {
     VIP_UINT32 MessageBurst; /* messages that may go at once after a pause */
     VIP_UINT64 ByteRate; /* bytes a second */
     VIP_UINT64 ByteBurst; /* bytes that may go at once after a pause; less than one message lets one go */
-    /* When completions wake who sleeps here. Those who poll see every completion at once. */
+    /* When completions wake who sleeps here. Those who poll see every completion at once. Not there yet: anything but 0 is
+     * VIP_INVALID_QOS; rules of the description say when a class may wake. */
     VIP_UINT32 NotifyLatest; /* microseconds after a completion at which its sleeper is woken at the latest; 0 at once */
     VIP_UINT32 NotifyInterval; /* microseconds that lie between two wakings at least */
     VIP_UINT32 ResponseBudget; /* microseconds from the arrival of a message to its waking that the plan has to keep */

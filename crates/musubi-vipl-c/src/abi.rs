@@ -4,6 +4,8 @@
 
 use core::ffi::{c_char, c_int, c_ulong, c_void};
 
+use musubi_transport::Regulation;
+
 pub(crate) type Handle = *mut c_void;
 pub(crate) type Boolean = c_int;
 pub(crate) type Ulong = c_ulong;
@@ -76,6 +78,16 @@ pub struct Qos {
 }
 
 impl Qos {
+    /// The rates that it asks for.
+    pub(crate) const fn regulation(&self) -> Regulation {
+        Regulation {
+            messages_per_s: self.message_rate,
+            messages_burst: self.message_burst,
+            bytes_per_s: self.byte_rate,
+            bytes_burst: self.byte_burst,
+        }
+    }
+
     /// Of a class, and nothing else asked for.
     pub(crate) const fn of_class(class: u32) -> Qos {
         Qos {

@@ -21,6 +21,7 @@ mod memory;
 mod names;
 mod nics;
 mod notifying;
+mod qualities;
 mod queues;
 mod status;
 mod vis;

@@ -22,6 +22,7 @@ use musubi_vipl::process::{Nic, NicSystem};
 use crate::abi::{Handle, NicAttributes, Ulong};
 use crate::handlers::Handlers;
 use crate::handles::{self, HandleKind, NicKey};
+use crate::qualities::Qualities;
 use crate::status::{Status, answer};
 
 /// An opened NIC.
@@ -35,6 +36,7 @@ pub(crate) struct OpenNic {
     /// The first tag that was made: what a VI without one gets, where [`NULL_TAG_VARIABLE`] says so.
     pub(crate) first_tag: Mutex<Option<TagHandle>>,
     pub(crate) handlers: Handlers,
+    pub(crate) qualities: Qualities,
     /// The process that opened it, not its children.
     run: Run,
 }
@@ -132,6 +134,7 @@ fn open(name: &str) -> Result<Handle, Status> {
         address: number.to_host_address(),
         first_tag: Mutex::new(None),
         handlers: Handlers::default(),
+        qualities: Qualities::default(),
         run: Run::this(),
     });
     NICS.write().unwrap_or_else(PoisonError::into_inner).push(open);

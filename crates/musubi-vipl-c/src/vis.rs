@@ -2,6 +2,7 @@
 
 use std::sync::PoisonError;
 
+use musubi_transport::Regulation;
 use musubi_vipl::engine::{Reliability, TagHandle, ViAttributes};
 use musubi_vipl::nic::{QueueNumber, ViNumber};
 
@@ -9,23 +10,13 @@ use crate::abi::{self, Boolean, Handle, Qos, Ulong};
 use crate::handles::{self, HandleKind, NicKey};
 use crate::memory::{tag, tag_handle};
 use crate::nics::{self, NULL_TAG_VARIABLE, OpenNic};
+use crate::qualities;
 use crate::status::{Status, answer};
 
 /// The class of VIs whose quality of service is NULL: best effort.
 const BEST_EFFORT: u8 = musubi_transport::Priority::LEAST_URGENT.class();
 
-/// What `VIP_QOS` points to for each class, for attributes that are told.
-static QUALITIES: [Qos; musubi_transport::Priority::COUNT] = {
-    let mut qualities = [Qos::of_class(0); musubi_transport::Priority::COUNT];
-    let mut class = 0;
-    while class < qualities.len() {
-        qualities[class] = Qos::of_class(class as u32);
-        class += 1;
-    }
-    qualities
-};
-
-/// Reads the attributes that a program gives.
+/// Reads the attributes that a program gives, but for the quality of service, of which only the class is both sides' business.
 pub(crate) fn read(open: &OpenNic, from: *const abi::ViAttributes) -> Result<ViAttributes, Status> {
     if from.is_null() {
         return Err(Status::InvalidParameter);
@@ -36,36 +27,11 @@ pub(crate) fn read(open: &OpenNic, from: *const abi::ViAttributes) -> Result<ViA
     Ok(ViAttributes {
         reliability,
         transfer_bytes_max: u32::try_from(from.max_transfer_size).map_err(|_| Status::InvalidMtu)?,
-        class: class(from.qos)?,
+        class: qualities::read(from.qos)?.map_or(BEST_EFFORT, |quality| quality.class as u8),
         tag: tag_of(open, from.ptag)?,
         remote_write: from.enable_rdma_write != 0,
         remote_read: from.enable_rdma_read != 0,
     })
-}
-
-fn class(qos: *const Qos) -> Result<u8, Status> {
-    if qos.is_null() {
-        return Ok(BEST_EFFORT);
-    }
-    if !qos.is_aligned() {
-        return Err(Status::InvalidQos);
-    }
-    // SAFETY: the C program's promise: it is not NULL, so it points to a `VIP_MUSUBI_QOS`, which begins with its size.
-    let size = unsafe { qos.cast::<u32>().read() } as usize;
-    if size < core::mem::offset_of!(Qos, message_rate) {
-        return Err(Status::InvalidQos);
-    }
-    let mut told = Qos::of_class(0);
-    // SAFETY: as above: it has as many bytes as it says, and no more are copied than there is room for.
-    unsafe {
-        core::ptr::copy_nonoverlapping(qos.cast::<u8>(), (&raw mut told).cast::<u8>(), size.min(size_of::<Qos>()))
-    };
-    // What is asked for besides the class is not there yet.
-    let plain = Qos { size: told.size, ..Qos::of_class(told.class) };
-    match u8::try_from(told.class) {
-        Ok(class) if told == plain && told.class < QUALITIES.len() as u32 => Ok(class),
-        _ => Err(Status::InvalidQos),
-    }
 }
 
 fn tag_of(open: &OpenNic, handle: Handle) -> Result<TagHandle, Status> {
@@ -77,22 +43,28 @@ fn tag_of(open: &OpenNic, handle: Handle) -> Result<TagHandle, Status> {
 }
 
 /// The attributes of a VI of this side, for C.
-fn told(key: NicKey, attributes: &ViAttributes) -> abi::ViAttributes {
-    abi::ViAttributes { ptag: tag_handle(key, attributes.tag), ..told_remote(attributes) }
+fn told(open: &OpenNic, vi: ViNumber, attributes: &ViAttributes) -> abi::ViAttributes {
+    let remote = told_remote(attributes);
+    let qos = open.qualities.of_vi(vi).unwrap_or(remote.qos);
+    abi::ViAttributes { ptag: tag_handle(open.key, attributes.tag), qos, ..remote }
 }
 
-/// The attributes of the other side's VI: its tag is no handle here.
+/// The attributes of the other side's VI: its tag is no handle here, and of its quality of service the class is known.
 pub(crate) fn told_remote(attributes: &ViAttributes) -> abi::ViAttributes {
-    let quality =
-        QUALITIES.get(usize::from(attributes.class)).filter(|quality| quality.class != u32::from(BEST_EFFORT));
     abi::ViAttributes {
         reliability_level: attributes.reliability.bit(),
         max_transfer_size: Ulong::from(attributes.transfer_bytes_max),
-        qos: quality.map_or(core::ptr::null(), core::ptr::from_ref),
+        qos: if attributes.class == BEST_EFFORT { core::ptr::null() } else { qualities::of_class(attributes.class) },
         ptag: core::ptr::null_mut(),
         enable_rdma_write: attributes.remote_write.into(),
         enable_rdma_read: attributes.remote_read.into(),
     }
+}
+
+/// The quality of service that attributes ask for, which [`read`] has found to be one.
+fn quality(attributes: *const abi::ViAttributes) -> Result<Option<Qos>, Status> {
+    // SAFETY: the C program's promise; `read` has seen that it is not NULL.
+    qualities::read(unsafe { (*attributes).qos })
 }
 
 /// The completion queue of a handle, which may be NULL, else must be this NIC's.
@@ -125,7 +97,13 @@ pub unsafe extern "C" fn VipCreateVi(
             if vi_handle.is_null() {
                 return Err(Status::InvalidParameter);
             }
-            let vi = open.nic.with(|nic| nic.create_vi(attributes, send, receive))?;
+            let quality = quality(vi_attributes)?;
+            let pace = quality.map_or(Regulation::NONE, |quality| quality.regulation());
+            let vi = open.nic.with(|nic| {
+                let vi = nic.create_vi(attributes, send, receive)?;
+                nic.set_pace(vi, pace).map(|()| vi)
+            })?;
+            open.qualities.set(vi, quality);
             // SAFETY: the caller's promise; it is not NULL.
             unsafe { vi_handle.write(handles::handle(HandleKind::Vi, open.key, vi.0)) };
             Ok(())
@@ -143,6 +121,7 @@ pub unsafe extern "C" fn VipDestroyVi(vi_handle: Handle) -> u32 {
         nics::of_kind(HandleKind::Vi, vi_handle, |open, vi| {
             open.nic.with(|nic| nic.destroy_vi(ViNumber(vi)))?;
             open.handlers.forget_vi(ViNumber(vi));
+            open.qualities.set(ViNumber(vi), None);
             Ok(())
         })
     })
@@ -157,7 +136,14 @@ pub unsafe extern "C" fn VipSetViAttributes(vi_handle: Handle, vi_attributes: *c
     answer(|| {
         nics::of_kind(HandleKind::Vi, vi_handle, |open, vi| {
             let attributes = read(open, vi_attributes)?;
-            Ok(open.nic.with(|nic| nic.set_vi_attributes(ViNumber(vi), attributes))?)
+            let quality = quality(vi_attributes)?;
+            let pace = quality.map_or(Regulation::NONE, |quality| quality.regulation());
+            open.nic.with(|nic| {
+                nic.set_vi_attributes(ViNumber(vi), attributes)?;
+                nic.set_pace(ViNumber(vi), pace)
+            })?;
+            open.qualities.set(ViNumber(vi), quality);
+            Ok(())
         })
     })
 }
@@ -177,7 +163,7 @@ pub unsafe extern "C" fn VipQueryVi(
     answer(|| {
         nics::of_kind(HandleKind::Vi, vi_handle, |open, vi| {
             let picture = open.nic.with(|nic| nic.query_vi(ViNumber(vi)))?;
-            let told = told(open.key, &picture.attributes);
+            let told = told(open, ViNumber(vi), &picture.attributes);
             // SAFETY: here and below the caller's promise: NULL, or room for what is put there.
             unsafe { put(state, picture.state as u32) };
             // SAFETY: as above.

@@ -39,7 +39,7 @@ macro_rules! conformance {
 conformance! {
     calls: closing errors handles header limits memory names nic opening waiting;
     connections: accept connect ends killed last_word many peers states stopped;
-    data: completions format large messages notify protection rdma reliability stress;
+    data: completions format large messages notify protection quality rdma reliability stress;
     period: armci iometer madeleine;
 }
 

@@ -66,7 +66,12 @@ impl<R: NicNode> Nic<R> {
     /// As [`NicState::post`], and [`ViError::Closed`].
     #[inline]
     pub fn post(&self, vi: ViNumber, queue: Queue, descriptor: (u64, MemoryHandle)) -> Result<(), ViError> {
-        self.node.with(|nic, links| nic.post(vi, queue, descriptor, links))?
+        self.node.with(|nic, links| {
+            if nic.needs_time() {
+                nic.note_time(links.now_ns());
+            }
+            nic.post(vi, queue, descriptor, links)
+        })?
     }
 
     /// `VipSendDone`, `VipRecvDone`.

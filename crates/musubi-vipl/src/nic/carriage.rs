@@ -15,6 +15,7 @@ use musubi_transport::links::{Links, Sent};
 use musubi_transport::{NodeId, Priority};
 
 use super::connection::Connection;
+use super::pacing::Pace;
 use crate::engine::{Handed, Places, Segments, ViFrame, Wire};
 use crate::memory::RegisteredMemory;
 use crate::wire::{NicFrame, ViName, WriteHead};
@@ -196,6 +197,8 @@ pub(super) struct ViWire<'w, L> {
     pub(super) links: &'w mut L,
     pub(super) memory: &'w RegisteredMemory,
     pub(super) connection: &'w mut Connection,
+    /// The VI's rates, if it has some, and the time.
+    pub(super) pace: Option<(&'w mut Pace, u64)>,
     /// The VI's place, which waits if there is no room.
     pub(super) place: u16,
 }
@@ -311,6 +314,35 @@ impl<L: Links> Wire for ViWire<'_, L> {
 
     #[inline]
     fn hand(&mut self, frame: &ViFrame, payload: Places<'_>) -> Handed {
+        if self.pace.is_some() { self.hand_paced(frame, payload) } else { self.hand_over(frame, payload) }
+    }
+}
+
+impl<L: Links> ViWire<'_, L> {
+    /// The first frame of a descriptor, if the VI's rates allow it; any other.
+    #[cold]
+    fn hand_paced(&mut self, frame: &ViFrame, payload: Places<'_>) -> Handed {
+        let begins = match *frame {
+            ViFrame::Send { bytes, offset: 0, .. } | ViFrame::Write { bytes, offset: 0, .. } => Some(bytes),
+            ViFrame::Read { bytes, .. } => Some(bytes),
+            _ => None,
+        };
+        if let (Some(bytes), Some((pace, now_ns))) = (begins, &mut self.pace)
+            && !pace.admits(*now_ns, bytes)
+        {
+            return Handed::Full;
+        }
+        let handed = self.hand_over(frame, payload);
+        if let (Some(_), Some((pace, _))) = (begins, &mut self.pace)
+            && handed != Handed::Full
+        {
+            pace.has_begun();
+        }
+        handed
+    }
+
+    #[inline]
+    fn hand_over(&mut self, frame: &ViFrame, payload: Places<'_>) -> Handed {
         let nothing = Segments::NONE;
         match *frame {
             ViFrame::Send { bytes, offset, immediate } => {

@@ -129,7 +129,7 @@ impl<B: Block> NicState<B> {
         let name = ViName(header.to);
         let found = name.place().and_then(|place| Some((place, self.vis.at_place_mut(place)?.1)));
         let Some((place, entry)) = found else { return self.refuse() };
-        let ViEntry { vi, connection, .. } = entry;
+        let ViEntry { vi, connection, pace, .. } = entry;
         let is_theirs = |connection: &&mut super::Connection| {
             connection.here == name && self.carriage.peer(connection.peer).node == from
         };
@@ -141,9 +141,11 @@ impl<B: Block> NicState<B> {
             Meaning::Nothing => return self.refuse(),
         };
         let (carriage, memory) = (&mut self.carriage, &self.memory);
-        let mut wire = ViWire { carriage, links, memory, connection, place };
+        let pace = pace.as_deref_mut().map(|pace| (pace, self.now_ns));
+        let mut wire = ViWire { carriage, links, memory, connection, pace, place };
         vi.frame(&frame, &came, &self.protection, &mut wire, &mut Edge::of(memory));
         self.settle(place);
+        self.note_pace(place);
     }
 
     /// A frame is of no connection that there is.

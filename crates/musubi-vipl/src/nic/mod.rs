@@ -9,6 +9,7 @@
 //!
 //! What it does not do: call handlers, wait, know a kernel: that is for who has the running node.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -35,6 +36,7 @@ mod connection;
 mod frames;
 mod lent;
 mod links;
+mod pacing;
 mod protocol;
 mod resources;
 mod servers;
@@ -46,6 +48,7 @@ use carriage::{Carriage, ViWire};
 use connecting::Connecting;
 use connection::{Connection, Names};
 use frames::Edge;
+use pacing::{Pace, Paced};
 
 pub use alarms::AlarmNumber;
 pub use connecting::{CallerNumber, ListenerNumber};
@@ -85,6 +88,7 @@ struct ViEntry {
     receive_queue: Option<QueueNumber>,
     connection: Option<Connection>,
     attempt: Option<connecting::Attempt>,
+    pace: Option<Box<Pace>>,
 }
 
 impl ViEntry {
@@ -122,6 +126,7 @@ pub struct NicState<B> {
     carriage: Carriage,
     connecting: Connecting,
     alarms: Alarms,
+    paced: Paced,
     names: Names,
     news: VecDeque<ErrorNews>,
     /// Errors that found no room in `news`.
@@ -149,6 +154,7 @@ impl<B: Block> NicState<B> {
             carriage: Carriage::new(me),
             connecting: Connecting::default(),
             alarms: Alarms::default(),
+            paced: Paced::default(),
             names: Names::new(incarnation),
             news: VecDeque::new(),
             news_lost: 0,
@@ -257,10 +263,12 @@ impl<B: Block> NicState<B> {
         let Some((_, entry)) = self.vis.at_place_mut(place) else { return };
         if let Some(connection) = &mut entry.connection {
             let (carriage, memory) = (&mut self.carriage, &self.memory);
-            let mut wire = ViWire { carriage, links, memory, connection, place };
+            let pace = entry.pace.as_deref_mut().map(|pace| (pace, self.now_ns));
+            let mut wire = ViWire { carriage, links, memory, connection, pace, place };
             entry.vi.pump(&self.protection, &mut wire, &mut Edge::<B>::of(memory));
         }
         self.settle(place);
+        self.note_pace(place);
     }
 
     /// Tells what happened to a VI.
@@ -351,9 +359,11 @@ impl<B: Block> NicState<B> {
                 continue;
             };
             let (carriage, memory) = (&mut self.carriage, &self.memory);
-            let mut wire = ViWire { carriage, links, memory, connection, place };
+            let pace = entry.pace.as_deref_mut().map(|pace| (pace, self.now_ns));
+            let mut wire = ViWire { carriage, links, memory, connection, pace, place };
             entry.vi.accepted(number, &self.protection, &mut wire, &mut Edge::<B>::of(memory));
             self.settle(place);
+            self.note_pace(place);
         }
     }
 }

@@ -103,7 +103,8 @@ impl<B: Block> Protocol for NicState<B> {
 
     fn tick(&mut self, now_ns: u64, links: &mut impl Links<Block = B>) -> u64 {
         self.now_ns = now_ns;
-        self.alarms_ring(now_ns).min(self.tick_attempts(now_ns, links))
+        let paced_ns = self.tick_paces(now_ns, links);
+        self.alarms_ring(now_ns).min(self.tick_attempts(now_ns, links)).min(paced_ns)
     }
 
     fn end(&mut self) {

@@ -171,7 +171,7 @@ impl<B: Block> NicState<B> {
         }
         self.protection.use_tag(attributes.tag)?;
         let vi = Vi::new(attributes, self.limits.descriptors);
-        let entry = ViEntry { vi, send_queue, receive_queue, connection: None, attempt: None };
+        let entry = ViEntry { vi, send_queue, receive_queue, connection: None, attempt: None, pace: None };
         let Some(number) = self.vis.insert(entry) else {
             self.protection.leave_tag(attributes.tag);
             return Err(ViError::Resource);

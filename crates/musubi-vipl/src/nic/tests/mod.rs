@@ -7,6 +7,7 @@ mod connecting;
 mod data;
 mod hostile;
 mod lent;
+mod pacing;
 mod runs;
 
 extern crate std;
