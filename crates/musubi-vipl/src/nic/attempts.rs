@@ -64,7 +64,9 @@ impl<B: Block> NicState<B> {
         let here = self.names.next(place);
         let nic = remote.nic;
         entry.connection = None;
-        entry.attempt = Some(Attempt { manner, local, remote, here, tried: 0, asked: None, outcome: None });
+        let attempt = Attempt { manner, local, remote, here, tried: 0, asked: None, outcome: None };
+        self.connecting.attempts_due_ns = self.connecting.attempts_due_ns.min(attempt.due_ns());
+        entry.attempt = Some(attempt);
         for node in (0..slots).filter_map(|slot| nic.node(slot)) {
             let peer = self.carriage.enter(node);
             self.want(peer, links);

@@ -85,11 +85,13 @@ pub(super) struct Connecting {
     pub(super) listeners: Vec<Listener>,
     pub(super) callers: Slots<Caller>,
     pub(super) listened: u32,
+    /// No attempt is over by time before this instant.
+    pub(super) attempts_due_ns: u64,
 }
 
 impl Default for Connecting {
     fn default() -> Connecting {
-        Connecting { listeners: Vec::new(), callers: Slots::new(CALLERS_MAX), listened: 0 }
+        Connecting { listeners: Vec::new(), callers: Slots::new(CALLERS_MAX), listened: 0, attempts_due_ns: u64::MAX }
     }
 }
 

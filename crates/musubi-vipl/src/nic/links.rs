@@ -118,13 +118,8 @@ impl<B: Block> NicState<B> {
 
     /// Does what is due; gives the next instant at which something is.
     pub(super) fn tick_attempts(&mut self, now_ns: u64, links: &mut impl Links<Block = B>) -> u64 {
-        let mut due_ns = u64::MAX;
-        let is_over = |entry: &ViEntry| entry.attempt.as_ref().is_some_and(|attempt| attempt.due_ns() <= now_ns);
-        for place in self.places(is_over) {
-            self.abort(place, ViError::Timeout, links);
-        }
-        for (_, entry) in self.vis.iter() {
-            due_ns = due_ns.min(entry.attempt.as_ref().map_or(u64::MAX, Attempt::due_ns));
+        if now_ns >= self.connecting.attempts_due_ns {
+            self.end_attempts(now_ns, links);
         }
         let is_left = |one: &Listener| one.waiting == 0;
         let over: Vec<Listener> =
@@ -136,7 +131,17 @@ impl<B: Block> NicState<B> {
         }
         self.carry_local(links);
         let left = self.connecting.listeners.iter().filter(|one| is_left(one));
-        left.map(|one| one.until_ns).fold(due_ns, u64::min)
+        left.map(|one| one.until_ns).fold(self.connecting.attempts_due_ns, u64::min)
+    }
+
+    /// Ends the attempts whose time is over; looks when the next one's is.
+    #[cold]
+    fn end_attempts(&mut self, now_ns: u64, links: &mut impl Links<Block = B>) {
+        let due_ns = |entry: &ViEntry| entry.attempt.as_ref().map_or(u64::MAX, Attempt::due_ns);
+        for place in self.places(|entry| due_ns(entry) <= now_ns) {
+            self.abort(place, ViError::Timeout, links);
+        }
+        self.connecting.attempts_due_ns = self.vis.iter().map(|(_, entry)| due_ns(entry)).fold(u64::MAX, u64::min);
     }
 }
 
