@@ -1,0 +1,106 @@
+//! Fabrics and domains: an opened NIC, and a protection tag of it.
+//!
+//! What you may rely on: the NIC is closed when its fabric is; a connection that a peer ends is told in its endpoint's event queue.
+//!
+//! How it works: a thread waits for what the NIC tells of lost connections, until the NIC is closed.
+
+use core::ffi::c_void;
+use std::sync::{Arc, Mutex};
+
+use musubi_transport::runtime::{Deadline, Options};
+use musubi_vipl::address::NicNumber;
+use musubi_vipl::engine::AsyncError;
+use musubi_vipl::process::{Nic, NicSystem};
+
+use crate::abi;
+use crate::codes::code;
+use crate::domain::{Core, Domain};
+use crate::object::{self, ABSENT, CallTable, answer_int, give, make};
+
+static FABRIC_FID: CallTable<6> = CallTable::new([close_fabric as *const (), ABSENT, ABSENT, ABSENT, ABSENT, ABSENT]);
+static FABRIC: CallTable<6> = CallTable::new([
+    domain as *const (),
+    crate::passive::open as *const (),
+    crate::events::open as *const (),
+    ABSENT,
+    ABSENT,
+    ABSENT,
+]);
+static DOMAIN_FID: CallTable<6> = CallTable::new([close_domain as *const (), ABSENT, ABSENT, ABSENT, ABSENT, ABSENT]);
+static DOMAIN: CallTable<12> = CallTable::new([
+    ABSENT,
+    crate::completions::open as *const (),
+    crate::endpoint::open as *const (),
+    ABSENT,
+    ABSENT,
+    ABSENT,
+    ABSENT,
+    ABSENT,
+    ABSENT,
+    ABSENT,
+    ABSENT,
+    ABSENT,
+]);
+
+pub(crate) unsafe extern "C" fn fabric(_attr: *mut c_void, out: *mut *mut c_void, context: *mut c_void) -> i32 {
+    answer_int(|| {
+        let mut options = Options::default();
+        options.is_one_of_several = true;
+        let nic = Nic::open(&NicSystem::single_machine(), NicNumber(0), options).map_err(code)?;
+        let core = Arc::new(Core { nic, sides: Mutex::default() });
+        let listening = Arc::clone(&core);
+        std::thread::spawn(move || tell_losses(&listening));
+        let words = [FABRIC.word(), abi::API_VERSION as usize];
+        // SAFETY: libfabric's promise.
+        unsafe { give(out, make(abi::CLASS_FABRIC, context, &FABRIC_FID, words, core)) }
+    })
+}
+
+fn tell_losses(core: &Core) {
+    while let Ok(news) = core.nic.wait_news(Deadline::Forever) {
+        let ends =
+            matches!(news.error, AsyncError::ConnectionLost | AsyncError::Transport | AsyncError::ReceiveQueueEmpty);
+        if let Some(side) = news.vi.filter(|_| ends).and_then(|vi| core.side(vi)) {
+            side.tell(abi::SHUTDOWN);
+        }
+    }
+}
+
+unsafe extern "C" fn close_fabric(fid: *mut c_void) -> i32 {
+    answer_int(|| {
+        // SAFETY: libfabric's promise: an object of this table.
+        let core = &unsafe { object::of::<Arc<Core>, 2>(fid) }.own;
+        // It may be closed by a fork's end.
+        let _ = core.nic.close();
+        // SAFETY: likewise; the program ends it.
+        unsafe { object::end::<Arc<Core>, 2>(fid) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn domain(
+    fabric: *mut c_void,
+    _info: *mut abi::Info,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> i32 {
+    answer_int(|| {
+        // SAFETY: libfabric's promise: an object of this table.
+        let core = Arc::clone(&unsafe { object::of::<Arc<Core>, 2>(fabric) }.own);
+        let tag = core.nic.with(|nic| nic.create_tag()).map_err(code)?;
+        let words = [DOMAIN.word(), crate::memory::CALLS.word()];
+        // SAFETY: libfabric's promise.
+        unsafe { give(out, make(abi::CLASS_DOMAIN, context, &DOMAIN_FID, words, Domain { core, tag })) }
+    })
+}
+
+unsafe extern "C" fn close_domain(fid: *mut c_void) -> i32 {
+    answer_int(|| {
+        // SAFETY: libfabric's promise: an object of this table.
+        let domain = &unsafe { object::of::<Domain, 2>(fid) }.own;
+        domain.core.nic.with(|nic| nic.destroy_tag(domain.tag)).map_err(|_| 16)?;
+        // SAFETY: likewise; the program ends it.
+        unsafe { object::end::<Domain, 2>(fid) };
+        Ok(())
+    })
+}

@@ -1,0 +1,79 @@
+//! libfabric's own ping-pong over the provider, two processes of this machine.
+//!
+//! Skipped, with the line that installs it, where libfabric is not installed.
+
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = "fi_pingpong";
+/// Far more than it takes beside a full load.
+const TIME_MAX: Duration = Duration::from_secs(60);
+/// Round trips of each size.
+const ROUNDS: &str = "20";
+
+/// A directory with the provider under the name by which libfabric loads it.
+fn installed() -> PathBuf {
+    let own = std::env::current_exe().expect("a test is a file");
+    let deps = own.parent().expect("a file is in a directory");
+    let built = [deps.join("libvi_fi.so"), deps.join("../libvi_fi.so")];
+    let built = built.iter().find(|file| file.exists()).expect("cargo builds the library before its tests");
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("vi-fi-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("cargo's directory for tests can be written");
+    std::fs::copy(built, directory.join("libvi-fi.so")).expect("the library can be copied");
+    directory
+}
+
+/// A port that nobody has at this moment.
+fn free_port() -> String {
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    socket.local_addr().expect("it is bound").port().to_string()
+}
+
+fn start(provider: &Path, arguments: &[&str]) -> Option<Child> {
+    let mut command = Command::new(PROGRAM);
+    command.args(["-p", "vi", "-e", "msg", "-c", "-I", ROUNDS]).args(arguments).env("FI_PROVIDER_PATH", provider);
+    match command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        other => Some(other.expect("it can be started")),
+    }
+}
+
+fn end(mut child: Child) -> Output {
+    let deadline = Instant::now() + TIME_MAX;
+    while Instant::now() < deadline && child.try_wait().expect("it is ours").is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // It has ended, or is to.
+    let _ = child.kill();
+    child.wait_with_output().expect("it is ours")
+}
+
+#[test]
+fn messages_of_every_size_go_to_and_fro_unchanged() {
+    let (provider, port) = (installed(), free_port());
+    let Some(server) = start(&provider, &["-B", &port]) else {
+        eprintln!("SKIPPED: no {PROGRAM}; run: apt-get install -y --no-install-recommends libfabric-bin");
+        return;
+    };
+    // The client gives up at once if the server does not listen yet.
+    let deadline = Instant::now() + TIME_MAX;
+    let outcome = loop {
+        let client = start(&provider, &["-P", &port, "127.0.0.1"]).expect("the server was started");
+        let outcome = end(client);
+        if outcome.status.success() || Instant::now() > deadline {
+            break outcome;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let (served, said) = (end(server), String::from_utf8_lossy(&outcome.stdout));
+    std::fs::remove_dir_all(&provider).expect("the directory is ours");
+    assert!(outcome.status.success(), "client: {outcome:?}");
+    assert!(served.status.success(), "server: {served:?}");
+    for size in ["64 ", "256 ", "1k ", "4k ", "64k ", "1m "] {
+        let line = said.lines().find(|line| line.starts_with(size)).unwrap_or_default();
+        assert!(line.contains(&format!("={ROUNDS} ")), "{size}: {said}");
+    }
+}
