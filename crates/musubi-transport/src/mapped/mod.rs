@@ -8,7 +8,7 @@
 //! How it works: a [`Table`] says which nodes there are and how large the links are; each program has the same. A [`Node`] has
 //! one engine and, through [`musubi_core::lane::Meeting`]s, a link with every other node of the table that is there. There is
 //! no thread and no leader: a call that waits looks at the links itself, for [`Options::looks`] rounds; then it lets its
-//! [`Host`](musubi_core::mapped::Host) rest (WFI, an RTOS's sleep, a poll) until somebody rings, or for 10 ms at most. Several
+//! [`Host`] rest (WFI, an RTOS's sleep, a poll) until somebody rings, or for 10 ms at most. Several
 //! tasks may call; one that rests lets the others do so, and whichever looks takes in what has come for all.
 //!
 //! What it does not do: answer peers while nobody calls; a program that computes for long calls [`Node::serve`] now and then.
