@@ -153,3 +153,72 @@ fn a_check_shows_them() {
         assert!(shown.contains(said), "{said}: {shown}");
     }
 }
+
+/// Two NICs on a machine and one beyond TCP, with rules of all sorts.
+const RULED: &str = r#"[system]
+name = "line"
+[network]
+insecure = true
+[[nic]]
+name = "left"
+processes = 2
+at = ["shm", "tcp://10.0.0.7:7700"]
+[[nic.rule]]
+class = 2
+filter = { every = 5 }
+[[nic.rule]]
+class = 3
+filter = { interval = "250 us", latest = "2 ms" }
+[[nic.rule]]
+class = 4
+regulation = { messages = "1000 /s", messages_burst = 10 }
+[[nic]]
+name = "right"
+processes = 1
+[[nic.rule]]
+class = 4
+regulation = { messages = "200 /s", messages_burst = 1 }
+[[nic]]
+name = "far"
+machine = "elsewhere"
+at = ["shm", "tcp://10.0.0.8:7700"]
+processes = 1
+[[nic.rule]]
+class = 4
+regulation = { messages = "300 /s", messages_burst = 2 }
+"#;
+
+#[test]
+fn a_check_bounds_wake_ups_and_delays_of_each_class() {
+    let description = parse("ruled.toml", RULED).unwrap_or_else(|report| panic!("{report}"));
+    let shown = check(&description, None);
+    let part = &shown[shown.find("Response times of NICs").unwrap_or_else(|| panic!("{shown}"))..];
+    let row = |nic: &str, class: usize| -> Vec<String> {
+        let of_nic: Vec<&str> = part.lines().filter(|line| line.starts_with(&format!("│ {nic} "))).collect();
+        assert_eq!(of_nic.len(), 8, "a row for each class: {part}");
+        let line = of_nic[class].split(['│', '┆']).map(|cell| cell.trim().to_owned());
+        line.filter(|cell| !cell.is_empty()).collect()
+    };
+    assert_eq!(row("left", 0)[1..], ["0", "no bound: by each frame", "at once", "nothing"]);
+    assert_eq!(row("left", 2)[2..4], ["no bound: by one frame in 5", "100 ms"]);
+    let two_in_memory = "shm: 224 frames (2108672 B), 32 of other links";
+    assert_eq!(row("left", 3)[2..], ["4000", "2 ms", two_in_memory]);
+    // The other process of its own NIC, `right` and `far`.
+    assert_eq!(row("left", 4)[2..4], ["1513, as frames come", "at once"]);
+    assert_eq!(row("left", 5)[2], "no bound: by each frame");
+    // `right` has no address, and dials.
+    assert_eq!(row("far", 4)[2], "2221, as frames come");
+    assert_eq!(row("far", 7)[4], "TCP: 128 KiB + the kernel's");
+    assert_eq!(part.matches("TCP: 128 KiB + the kernel's").count(), 3 * 7, "{part}");
+    for said in ["a piece each", "64 KiB or behind a burst 128 KiB", "pieces of 16 KiB", "Not known here", "bench via"]
+    {
+        assert!(part.contains(said), "{said}: {part}");
+    }
+    let alone =
+        check(&parse("s.toml", "[system]\nname = \"s\"\n[[nic]]\nname = \"one\"\nprocesses = 1\n").unwrap(), None);
+    assert!(alone.contains("0, as frames come") && alone.contains("nothing: no other process"), "{alone}");
+    for width in [60, 80, 100, 130] {
+        let fitted = check(&description, Some(width));
+        assert!(fitted.lines().all(|line| line.chars().count() <= width), "{fitted}");
+    }
+}

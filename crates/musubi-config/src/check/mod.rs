@@ -4,6 +4,8 @@
 //! the whole run, because nothing is allocated after start. A step is one look at, or change of, a slot, a return entry
 //! or a ticket line; everything else in a call is constant.
 
+mod response;
+
 use std::collections::BTreeSet;
 
 use musubi_core::fifo::REAP_MAX;
@@ -122,7 +124,9 @@ fn nics(nics: &Nics, width: Option<usize>) -> Option<String> {
     let Topology { system, hash, network, .. } = &nics.topology;
     let heading = format!("System {system}: {} NICs, hash {hash:#018x}", nics.entries.len());
     let notes = wrapped(&(links(network) + &separation(&nics.topology)), width);
-    Some(format!("{}\n{}{notes}{}", wrapped(&heading, width), table.fitted(width), rules(&nics.topology, width)))
+    let response = response::of(nics, width);
+    let rules = rules(&nics.topology, width);
+    Some(format!("{}\n{}{notes}{rules}{response}", wrapped(&heading, width), table.fitted(width)))
 }
 
 /// What is said of a place's shared memory.

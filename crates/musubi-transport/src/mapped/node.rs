@@ -17,6 +17,7 @@ use musubi_core::mapped::{Guard, Host, Latch};
 
 use super::links::MappedLinks;
 use super::{Deadline, Table};
+use crate::limits::REPORTS_MAX;
 use crate::links::NoBlock;
 use crate::protocol::Protocol;
 use crate::running::{Running, Ways as _};
@@ -25,8 +26,6 @@ use crate::{LinkError, NodeId};
 
 /// Longest rest between two looks, nanoseconds: what a ring that was lost costs at most.
 const REST_NS_MAX: u64 = 10_000_000;
-/// Most reports that are taken in at a time.
-const REPORTS_MAX: u32 = 256;
 /// Most looks at the links of one [`Running::with_arrivals`].
 const ARRIVALS_MAX: u32 = 16;
 

@@ -11,12 +11,10 @@ use musubi_core::lane::Payload as Placed;
 use super::node_links::{Block, NodeLinks};
 use crate::Priority;
 use crate::carrier::Drive;
+use crate::limits::REPORTS_MAX;
 use crate::links::Report;
 use crate::protocol::Protocol;
 use crate::shm::Arrival;
-
-/// Most reports that are taken in at a time, before a thread looks at its own condition again.
-pub(super) const REPORTS_MAX: u32 = 256;
 
 /// Most short frames that are taken in behind the one that was waited for.
 pub(super) const MORE_MAX: u32 = 8;

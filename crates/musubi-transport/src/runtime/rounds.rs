@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 
 use musubi_linux::Deadline;
 
-use super::intake::REPORTS_MAX;
 use super::node_links::Block;
 use super::shared::{Shared, TICK};
 use super::state::{Ready, State};
 use crate::Priority;
+use crate::limits::REPORTS_MAX;
 use crate::protocol::Protocol;
 
 impl<P: Protocol<Block = Block>> Shared<P> {

@@ -8,9 +8,10 @@
 
 use std::thread::ThreadId;
 
-use super::intake::{self, MORE_MAX, REPORTS_MAX};
+use super::intake::{self, MORE_MAX};
 use super::node_links::{Block, NodeLinks};
 use crate::Priority;
+use crate::limits::REPORTS_MAX;
 use crate::notifier::{Notifier, WakeCounts};
 use crate::protocol::Protocol;
 use crate::shm::ShmCarrier;

@@ -14,12 +14,11 @@ use super::peer::{Held, bytes_of};
 use super::records::{self, Frame};
 use crate::NodeId;
 use crate::frame::Header;
+use crate::limits::ROW_MAX;
 use crate::links::{Payload, Report};
 
 /// Most links that are looked at in every round.
 const ACTIVE_MAX: usize = 8;
-/// Most frames in a row from one link while others may have some.
-const ROW_MAX: u32 = 32;
 /// After how many rounds the idle links are looked at.
 const SCAN_ROUNDS: u32 = 64;
 /// After how many rounds links that have ended have their turn while others have frames.

@@ -18,6 +18,8 @@ pub const SHAPE: LinkShape = LinkShape { slots: 256, blocks: 32, block_bytes: PA
 pub const IN_LANE_MAX: usize = 400;
 /// Slots that only frames of class 0 may take, so that credit and answers pass where data has no room.
 const CONTROL_SLOTS: u32 = 32;
+/// Slots that frames of all classes may take: so many frames of data lie in a lane at most.
+pub const DATA_SLOTS: u32 = SHAPE.slots - CONTROL_SLOTS;
 
 const HEAD: usize = Header::WORDS;
 

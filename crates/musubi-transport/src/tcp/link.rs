@@ -17,20 +17,15 @@ use rustix::event::epoll;
 use super::sockets::Got;
 use super::stream::Stream;
 use super::tokens::token_of;
+use crate::limits::{LOOK_BYTES, READY_BYTES};
 use crate::session::{Broken, Session, State};
 use crate::status::LinkStatus;
 use crate::{NodeId, Priority};
 
-/// Bytes that are made ready at a time: what is ready is not overtaken.
-pub(super) const READY_BYTES: usize = 64 * 1024;
-/// The same of frames that were held back to go together.
-pub(super) const BURST_BYTES: usize = 128 * 1024;
 /// Bytes of the buffer that links share for reading.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 /// Reads at one look at one link, so that others have their turn.
 const READS_MAX: usize = 8;
-/// Bytes of a look after which there is no further read: an urgent frame among them waits until they are taken in.
-const LOOK_BYTES: usize = 128 * 1024;
 /// First pause between two attempts to connect, nanoseconds; each next one is twice as long.
 const PAUSE_NS_MIN: u64 = 10_000_000;
 /// Longest one.

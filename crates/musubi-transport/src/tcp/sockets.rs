@@ -11,16 +11,8 @@ use musubi_linux::descriptor::Descriptor;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
 
-/// Bytes that the kernel may hold for a sender. With [`RECEIVE_BUFFER_BYTES`] this is what an urgent frame may find
-/// before it; large enough that a stream does not run dry while its thread is scheduled.
-pub(super) const SEND_BUFFER_BYTES: usize = 128 * 1024;
-/// Bytes that the kernel may hold for a receiver that does not read.
-pub(super) const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
-/// The same of a sender and a receiver within this machine: so much is written in the time in which a receiver is woken,
-/// so that the sender runs on meanwhile instead of sleeping too. More would only stand before an urgent frame when the
-/// receiver is behind.
-const WITHIN_SEND_BUFFER_BYTES: usize = 256 * 1024;
-const WITHIN_RECEIVE_BUFFER_BYTES: usize = 512 * 1024;
+use crate::limits::{KERNEL_BYTES, KERNEL_BYTES_WITHIN};
+
 /// Congestion control of a connection within this machine: one that every kernel has and that does not pace. The
 /// system's may be one that does (BBR), which costs a timer for every write and rest where nothing is congested.
 const WITHIN_CONGESTION: &str = "reno";
@@ -96,10 +88,7 @@ fn stream_socket(address: SocketAddr) -> io::Result<Descriptor> {
     let socket = Descriptor::from(net::socket_with(family, SocketType::STREAM, FLAGS, None)?);
     sockopt::set_tcp_nodelay(&socket, true)?;
     let within = address.ip().is_loopback();
-    let (send_bytes, receive_bytes) = match within {
-        true => (WITHIN_SEND_BUFFER_BYTES, WITHIN_RECEIVE_BUFFER_BYTES),
-        false => (SEND_BUFFER_BYTES, RECEIVE_BUFFER_BYTES),
-    };
+    let (send_bytes, receive_bytes) = if within { KERNEL_BYTES_WITHIN } else { KERNEL_BYTES };
     sockopt::set_socket_send_buffer_size(&socket, send_bytes)?;
     sockopt::set_socket_recv_buffer_size(&socket, receive_bytes)?;
     if within {

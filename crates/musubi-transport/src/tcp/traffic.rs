@@ -10,8 +10,9 @@ use musubi_linux::clock;
 
 use super::TcpCarrier;
 use super::carrier::HOT_MAX;
-use super::link::{BURST_BYTES, End, READY_BYTES};
+use super::link::End;
 use crate::NodeId;
+use crate::limits::{BURST_BYTES, READY_BYTES};
 use crate::links::Sent;
 use crate::session::{Session, State};
 

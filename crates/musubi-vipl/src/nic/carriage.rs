@@ -11,6 +11,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use musubi_transport::frame::Header;
+use musubi_transport::limits::PART_BYTES_MAX;
 use musubi_transport::links::{Links, Sent};
 use musubi_transport::{NodeId, Priority};
 
@@ -24,8 +25,8 @@ use crate::wire::{NicFrame, ViName, WriteHead};
 pub(super) const OUTBOX_MAX: usize = 256;
 /// Frames to this node itself that are under way at a time.
 const LOCAL_MAX: usize = 16;
-/// Most bytes of a message in one frame: both sides copy at the same time, and a more urgent frame waits for one.
-pub(super) const PIECE_BYTES_MAX: u32 = 64 * 1024;
+/// Most bytes of a message in one frame.
+pub(super) const PIECE_BYTES_MAX: u32 = PART_BYTES_MAX as u32;
 /// Classes of frames.
 const CLASSES: usize = Priority::COUNT;
 
