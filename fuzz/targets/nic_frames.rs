@@ -156,6 +156,7 @@ impl World {
                     tag: self.tag,
                     remote_write: true,
                     remote_read: reliability.is_reliable(),
+                    credit: false,
                 };
                 let created = self.nic.create_vi(attributes, None, None);
                 self.vis.extend(created.ok().filter(|_| self.vis.len() < 8));

@@ -158,6 +158,7 @@ impl Endpoint {
             tag,
             remote_write: false,
             remote_read: false,
+            credit: false,
         };
         let vi = core.nic.with(|nic| nic.create_vi(attributes, bound.sends, bound.receives)).map_err(code)?;
         let (sends, receives) = match (Work::new(&core.nic, tag), Work::new(&core.nic, tag)) {

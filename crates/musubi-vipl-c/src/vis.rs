@@ -31,6 +31,7 @@ pub(crate) fn read(open: &OpenNic, from: *const abi::ViAttributes) -> Result<ViA
         tag: tag_of(open, from.ptag)?,
         remote_write: from.enable_rdma_write != 0,
         remote_read: from.enable_rdma_read != 0,
+        credit: false,
     })
 }
 

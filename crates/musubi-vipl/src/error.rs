@@ -97,7 +97,7 @@ impl From<Mismatch> for ViError {
         match mismatch {
             Mismatch::Reliability => ViError::Reliability,
             Mismatch::TransferBytes => ViError::TransferBytes,
-            Mismatch::Class => ViError::Quality,
+            Mismatch::Class | Mismatch::Credit => ViError::Quality,
         }
     }
 }

@@ -40,10 +40,11 @@ enum FrameKind {
     Cancel = 14,
     Confirm = 15,
     Disconnect = 16,
+    Credit = 17,
 }
 
 impl FrameKind {
-    const ALL: [FrameKind; 16] = [
+    const ALL: [FrameKind; 17] = [
         FrameKind::Send,
         FrameKind::Write,
         FrameKind::WriteBegin,
@@ -60,6 +61,7 @@ impl FrameKind {
         FrameKind::Cancel,
         FrameKind::Confirm,
         FrameKind::Disconnect,
+        FrameKind::Credit,
     ];
 
     fn of(number: u8) -> Option<FrameKind> {
@@ -79,7 +81,8 @@ impl FrameKind {
             | FrameKind::Refuse
             | FrameKind::Cancel
             | FrameKind::Confirm
-            | FrameKind::Disconnect => 0,
+            | FrameKind::Disconnect
+            | FrameKind::Credit => 0,
         }
     }
 }
@@ -166,6 +169,8 @@ pub enum NicFrame {
     Placed { messages: u32 },
     /// See [`crate::engine::ViFrame::Broken`].
     Broken { messages: u32, status: Status },
+    /// See [`crate::engine::ViFrame::Credit`].
+    Credit { receives: u32 },
     /// Asks who listens for a connection.
     Request(Request),
     /// Asks who asks for the same in turn.
@@ -185,7 +190,7 @@ pub enum NicFrame {
 impl NicFrame {
     /// Whether it is the connection manager's.
     pub fn is_managers(kind: u8) -> bool {
-        kind >= FrameKind::Request as u8
+        (FrameKind::Request as u8..=FrameKind::Disconnect as u8).contains(&kind)
     }
 
     /// The last word of a VI, as a frame.
@@ -244,6 +249,7 @@ impl NicFrame {
             NicFrame::Write(to) => place_into(header, to),
             NicFrame::WritePart { offset } | NicFrame::Data { offset } => header.value = offset,
             NicFrame::ReadRefused { messages } | NicFrame::Placed { messages } => header.value = messages,
+            NicFrame::Credit { receives } => header.value = receives,
             NicFrame::Broken { messages, status } => (header.tag, header.value) = (messages, status.0),
             NicFrame::Refuse(refusal) => header.status = refusal as u8,
             _ => {}
@@ -264,6 +270,7 @@ impl NicFrame {
             FrameKind::Data => NicFrame::Data { offset: header.value },
             FrameKind::ReadRefused => NicFrame::ReadRefused { messages: header.value },
             FrameKind::Placed => NicFrame::Placed { messages: header.value },
+            FrameKind::Credit => NicFrame::Credit { receives: header.value },
             FrameKind::Broken => NicFrame::Broken { messages: header.tag, status: Status(header.value) },
             _ => return None,
         })
@@ -305,6 +312,7 @@ impl NicFrame {
             NicFrame::Cancel => FrameKind::Cancel,
             NicFrame::Confirm => FrameKind::Confirm,
             NicFrame::Disconnect => FrameKind::Disconnect,
+            NicFrame::Credit { .. } => FrameKind::Credit,
         }
     }
 }
@@ -356,7 +364,8 @@ fn address_of_bytes(bytes: &[u8]) -> Option<(Address, &[u8])> {
 }
 
 fn attributes_to_bytes(attributes: &ViAttributes) -> [u8; ATTRIBUTES_BYTES] {
-    let enables = u8::from(attributes.remote_write) | u8::from(attributes.remote_read) << 1;
+    let enables =
+        u8::from(attributes.remote_write) | u8::from(attributes.remote_read) << 1 | u8::from(attributes.credit) << 2;
     let [a, b, c, d] = attributes.transfer_bytes_max.to_le_bytes();
     [attributes.reliability.bit() as u8, enables, attributes.class, 0, a, b, c, d]
 }
@@ -364,7 +373,7 @@ fn attributes_to_bytes(attributes: &ViAttributes) -> [u8; ATTRIBUTES_BYTES] {
 /// Attributes of the other side; its tag is its own business.
 fn attributes_of_bytes(bytes: &[u8; ATTRIBUTES_BYTES]) -> Option<ViAttributes> {
     let [level, enables, class, zero, a, b, c, d] = *bytes;
-    if enables > 3 || zero != 0 {
+    if enables > 7 || zero != 0 {
         return None;
     }
     Some(ViAttributes {
@@ -374,6 +383,7 @@ fn attributes_of_bytes(bytes: &[u8; ATTRIBUTES_BYTES]) -> Option<ViAttributes> {
         tag: TagHandle(0),
         remote_write: enables & 1 != 0,
         remote_read: enables & 2 != 0,
+        credit: enables & 4 != 0,
     })
 }
 

@@ -142,6 +142,7 @@ impl<'s, R: NicNode> Part<'s, R> {
             tag: self.tag,
             remote_write: true,
             remote_read: reliability.is_reliable(),
+            credit: false,
         }
     }
 

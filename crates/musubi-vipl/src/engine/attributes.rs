@@ -55,6 +55,9 @@ pub struct ViAttributes {
     pub remote_write: bool,
     /// Whether the peer may read regions that permit it.
     pub remote_read: bool,
+    /// Whether messages wait until the peer has told of a receive for them, both ways: an extension. Without it, as the
+    /// standard says, one that finds none is lost, and at the reliable levels ends the connection.
+    pub credit: bool,
 }
 
 /// Why two VIs cannot be connected.
@@ -66,10 +69,12 @@ pub enum Mismatch {
     TransferBytes,
     /// `VIP_INVALID_QOS`: the classes differ.
     Class,
+    /// `VIP_INVALID_QOS`: one waits for receives, and the other does not tell of them.
+    Credit,
 }
 
 impl ViAttributes {
-    /// Whether a VI of these attributes can be connected with one of `other`'s: level, largest message and class are
+    /// Whether a VI of these attributes can be connected with one of `other`'s: level, largest message, class and credit are
     /// alike. What the peer may write and read need not be; each side hears the other's.
     ///
     /// # Errors
@@ -81,7 +86,10 @@ impl ViAttributes {
         if self.transfer_bytes_max != other.transfer_bytes_max {
             return Err(Mismatch::TransferBytes);
         }
-        if self.class != other.class { Err(Mismatch::Class) } else { Ok(()) }
+        if self.class != other.class {
+            return Err(Mismatch::Class);
+        }
+        if self.credit != other.credit { Err(Mismatch::Credit) } else { Ok(()) }
     }
 }
 

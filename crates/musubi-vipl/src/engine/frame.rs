@@ -56,6 +56,11 @@ pub enum ViFrame {
         /// How many.
         messages: u32,
     },
+    /// So many receives have been posted since the connection was made (with credit only).
+    Credit {
+        /// How many, wrapping.
+        receives: u32,
+    },
     /// The connection ends, as a message or write did not fit.
     Broken {
         /// Messages and writes that are in their place and were not told of yet.

@@ -106,6 +106,7 @@ impl Vi {
             ViFrame::Read { from, bytes } => self.read_came(from, bytes),
             ViFrame::ReadRefused { messages } => self.read_was_refused(messages, memory),
             ViFrame::Placed { messages } => self.were_placed(messages),
+            ViFrame::Credit { receives } => self.credit_came(receives).then_some(()).ok_or(Violation),
             ViFrame::Broken { messages, status } => self.was_broken(messages, status, memory),
         }
     }

@@ -12,6 +12,7 @@
 
 mod attributes;
 mod completion_queue;
+mod credit;
 mod descriptor;
 mod frame;
 mod incoming;

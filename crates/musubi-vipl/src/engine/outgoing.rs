@@ -87,6 +87,7 @@ impl Vi {
             return;
         }
         self.confirm(wire);
+        self.tell_receives(wire);
         loop {
             let has_answered = self.answer(protection, wire, memory);
             let has_sent = self.state == ViState::Connected && self.send_next(protection, wire, memory);
@@ -165,6 +166,9 @@ impl Vi {
         if said == 0 && self.sends.oldest().is_some_and(|(oldest, _)| oldest != number) {
             return false;
         }
+        if said == 0 {
+            self.credit.give_back(number);
+        }
         let partial = if said > 0 { Status::PARTIAL_ERROR } else { Status::default() };
         let completion = failed(Status::of_send(send.operation).and(status).and(partial));
         self.sends.end_work(number, completion);
@@ -187,7 +191,10 @@ impl Vi {
         if send.fence && !self.outgoing.asked.is_empty() {
             return Err(Stop::Wait);
         }
-        let (operation, bytes) = (send.operation, send.bytes());
+        let (operation, bytes, immediate) = (send.operation, send.bytes(), send.immediate);
+        if self.attributes.credit && takes_receive(operation, immediate) && !self.credit.take(number) {
+            return Err(Stop::Wait);
+        }
         if operation == Operation::Read {
             return self.ask(number, wire);
         }
@@ -195,7 +202,7 @@ impl Vi {
         if said > 0 {
             check_part(send, said, part, self.attributes.tag, protection)?;
         }
-        let (offset, immediate) = (said, send.immediate);
+        let offset = said;
         let frame = match operation {
             Operation::Write => ViFrame::Write { to: send.remote, bytes, offset, immediate },
             _ => ViFrame::Send { bytes, offset, immediate },
@@ -268,6 +275,11 @@ impl Vi {
             self.sends.end_work(number, completion);
         }
     }
+}
+
+/// Whether a message takes a receive of the peer's.
+fn takes_receive(operation: Operation, immediate: Option<u32>) -> bool {
+    operation == Operation::SendReceive || (operation == Operation::Write && immediate.is_some())
 }
 
 /// Whether these bytes of a message are the VI's to read, or for a read to write.

@@ -11,6 +11,7 @@
 //! with [`Status::PARTIAL_ERROR`] besides; so is a send of which a part had gone.
 
 use super::attributes::ViAttributes;
+use super::credit::Credit;
 use super::descriptor::{Descriptor, Operation};
 use super::frame::{LocalMemory, ViFrame, Wire};
 use super::incoming::Incoming;
@@ -91,6 +92,7 @@ pub struct Vi {
     pub(super) receives: WorkQueue,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
+    pub(super) credit: Credit,
     peer: Option<PeerVi>,
     happened: Happened,
 }
@@ -105,6 +107,7 @@ impl Vi {
             receives: WorkQueue::new(descriptors_max),
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
+            credit: Credit::default(),
             peer: None,
             happened: Happened::default(),
         }
@@ -328,6 +331,7 @@ impl Vi {
         self.peer = Some(peer);
         self.outgoing = Outgoing::default();
         self.incoming = Incoming::default();
+        self.credit = Credit::of(&self.receives);
     }
 
     /// Completes everything that was posted.

@@ -150,6 +150,16 @@ impl WorkQueue {
         Some((self.next, &self.posted(self.next)?.descriptor))
     }
 
+    /// The number of [`WorkQueue::next`], posted or not.
+    pub(super) fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// The number that the next posted descriptor gets.
+    pub(super) fn end_number(&self) -> u64 {
+        self.end
+    }
+
     /// The work of [`WorkQueue::next`] has begun.
     pub(super) fn begin_next(&mut self) {
         self.next += 1;

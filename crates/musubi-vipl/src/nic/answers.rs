@@ -104,6 +104,7 @@ impl<B: Block> NicState<B> {
         }
         self.establish(place, peer, name, request.attributes);
         self.say(peer, &NicFrame::Accept(ours), (here, name), class_of(&ours), links);
+        self.pump(place, links);
         self.review_wants(links);
     }
 
@@ -138,6 +139,7 @@ impl<B: Block> NicState<B> {
         let class = class_of(entry.vi.attributes());
         self.establish(place, peer, theirs, attributes);
         self.say(peer, &NicFrame::Confirm, (ours, theirs), class, links);
+        self.pump(place, links);
         self.review_wants(links);
     }
 

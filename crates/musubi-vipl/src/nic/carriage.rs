@@ -358,6 +358,7 @@ impl<L: Links> ViWire<'_, L> {
                 self.put(&NicFrame::ReadRefused { messages }, nothing.part(0, 0), true)
             }
             ViFrame::Placed { messages } => self.put(&NicFrame::Placed { messages }, nothing.part(0, 0), true),
+            ViFrame::Credit { receives } => self.put(&NicFrame::Credit { receives }, nothing.part(0, 0), true),
             ViFrame::Broken { messages, status } => {
                 self.put(&NicFrame::Broken { messages, status }, nothing.part(0, 0), true)
             }

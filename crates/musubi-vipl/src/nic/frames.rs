@@ -187,6 +187,7 @@ fn of_header<B: Block>(header: &Header, came: &Came<'_, B>, write: &mut Option<W
         NicFrame::Data { offset } => ViFrame::Data { offset },
         NicFrame::ReadRefused { messages } => ViFrame::ReadRefused { messages },
         NicFrame::Placed { messages } => ViFrame::Placed { messages },
+        NicFrame::Credit { receives } => ViFrame::Credit { receives },
         NicFrame::Broken { messages, status } => ViFrame::Broken { messages, status },
         _ => return Meaning::Nothing,
     })

@@ -80,9 +80,10 @@ impl<B: Block> NicState<B> {
         // It has room, as was just seen.
         let _ = entry.vi.post(queue, write, &mut Edge::<B>::of(&self.memory));
         let place = Slots::<ViEntry>::place(vi.0);
-        match queue {
-            Queue::Send => self.pump(place, links),
-            Queue::Receive => self.settle(place),
+        if queue == Queue::Send || entry.vi.has_receives_to_tell() {
+            self.pump(place, links);
+        } else {
+            self.settle(place);
         }
         self.carry_local(links);
         Ok(())

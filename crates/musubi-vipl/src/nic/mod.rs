@@ -212,7 +212,7 @@ impl<B: Block> NicState<B> {
         let (segments, limits) = (&self.segments, &self.limits);
         let write = |place: &mut Descriptor| place.read((address, handle), &control, segments, queue, limits);
         let posted = entry.vi.post(queue, write, &mut Edge::<B>::of(&self.memory));
-        if queue == Queue::Send {
+        if queue == Queue::Send || entry.vi.has_receives_to_tell() {
             self.pump(Slots::<ViEntry>::place(vi.0), links);
         } else {
             self.settle(Slots::<ViEntry>::place(vi.0));

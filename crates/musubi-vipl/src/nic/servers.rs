@@ -101,6 +101,7 @@ impl<B: Block> NicState<B> {
         let ours = *entry.vi.attributes();
         self.want(peer, links);
         self.say(peer, &NicFrame::Accept(ours), (here, there), class, links);
+        self.pump(Slots::<ViEntry>::place(vi.0), links);
         self.carry_local(links);
         Ok(())
     }

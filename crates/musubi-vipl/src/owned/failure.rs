@@ -23,7 +23,7 @@ pub enum ViFailure {
     NobodyThere,
     /// The peer rejected the connection.
     Rejected,
-    /// The two VIs do not fit: level, largest message or class differ.
+    /// The two VIs do not fit: level, largest message, class or credit differ.
     Mismatch,
     /// The connection ended first, by whichever side or by death of the peer.
     Ended,
@@ -48,7 +48,7 @@ impl fmt::Display for ViFailure {
             ViFailure::Timeout => "it did not happen in time",
             ViFailure::NobodyThere => "nobody listens there",
             ViFailure::Rejected => "the peer rejected the connection",
-            ViFailure::Mismatch => "the two VIs differ in level, largest message or class",
+            ViFailure::Mismatch => "the two VIs differ in level, largest message, class or credit",
             ViFailure::Ended => "the connection has ended",
             ViFailure::Length => "the message is too long",
             ViFailure::RemoteAccess => "the peer's memory may not be used so",

@@ -24,7 +24,7 @@ use crate::engine::{Queue, Reliability, ViAttributes, ViState};
 use crate::nic::{Awaited, LentBack, ViNumber};
 use crate::over::{NicNode, StateOf};
 
-/// How a VI is to be. Both sides of a connection have the same level, largest message and class.
+/// How a VI is to be. Both sides of a connection have the same level, largest message, class and credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViOptions {
     /// What a completed send promises, and what an error does.
@@ -37,6 +37,8 @@ pub struct ViOptions {
     pub remote_write: bool,
     /// Whether the peer may read shared regions that permit it.
     pub remote_read: bool,
+    /// Whether messages wait until the peer has posted a receive for them, both ways, instead of ending the connection.
+    pub credit: bool,
 }
 
 impl Default for ViOptions {
@@ -48,6 +50,7 @@ impl Default for ViOptions {
             class: Priority::LEAST_URGENT,
             remote_write: false,
             remote_read: false,
+            credit: false,
         }
     }
 }
@@ -132,6 +135,7 @@ impl<R: NicNode> Vi<Idle, R> {
             tag: nic.tag,
             remote_write: options.remote_write,
             remote_read: options.remote_read,
+            credit: options.credit,
         };
         let [sends_to, receives_to] = [sends, receives].map(|queue| queue.map(CompletionQueue::core));
         let numbers = [&sends_to, &receives_to].map(|queue| queue.as_ref().map(|queue| queue.number));

@@ -67,6 +67,7 @@ impl Side {
             tag: self.tag,
             remote_write: true,
             remote_read: reliability.is_reliable(),
+            credit: false,
         };
         self.nic.with(|nic| nic.create_vi(attributes, None, None)).unwrap()
     }

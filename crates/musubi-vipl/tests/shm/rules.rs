@@ -40,6 +40,7 @@ fn connect(client: &Side, server: &Side, class: u8) -> (ViNumber, ViNumber) {
             tag: side.tag,
             remote_write: false,
             remote_read: false,
+            credit: false,
         };
         side.nic.with(|nic| nic.create_vi(attributes, None, None)).unwrap()
     };

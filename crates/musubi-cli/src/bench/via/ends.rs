@@ -293,6 +293,7 @@ impl OpenNic {
             tag: self.tag,
             remote_write: true,
             remote_read: kind.reliability.is_reliable(),
+            credit: false,
         }
     }
 

@@ -33,14 +33,15 @@ fn frames(open: MemoryHandle, closed: MemoryHandle) -> impl Strategy<Value = ViF
             .prop_map(|(to, (bytes, offset, immediate))| ViFrame::Write { to, bytes, offset, immediate }),
         2 => (places(open, closed), prop_oneof![0..80u32, any::<u32>()]).prop_map(|(from, bytes)| ViFrame::Read { from, bytes }),
         1 => prop_oneof![0..80u32, any::<u32>()].prop_map(|offset| ViFrame::Data { offset }),
+        1 => prop_oneof![0..20u32, any::<u32>()].prop_map(|receives| ViFrame::Credit { receives }),
         1 => (0..3u32).prop_map(|messages| ViFrame::ReadRefused { messages }),
         1 => prop_oneof![0..3u32, any::<u32>()].prop_map(|messages| ViFrame::Placed { messages }),
         1 => (0..3u32, any::<u32>()).prop_map(|(messages, status)| ViFrame::Broken { messages, status: Status(status) }),
     ]
 }
 
-fn victim(level: Reliability) -> (Side, MemoryHandle) {
-    let mut side = Side::new(attributes(level));
+fn victim(level: Reliability, credit: bool) -> (Side, MemoryHandle) {
+    let mut side = Side::new(ViAttributes { credit, ..attributes(level) });
     let closed = MemoryAttributes { tag: side.tag, remote_write: false, remote_read: false };
     side.protection.set_attributes(BASE, side.handle, closed).unwrap();
     let permits = MemoryAttributes { tag: side.tag, remote_write: true, remote_read: true };
@@ -58,8 +59,9 @@ proptest! {
         said in prop::collection::vec(
             (frames(MemoryHandle((1 << 20) | 2), MemoryHandle((1 << 20) | 1)), 0..90usize, any::<bool>()), 1..60),
         room in 0..6usize,
+        credit in any::<bool>(),
     ) {
-        let (mut side, open) = victim(level);
+        let (mut side, open) = victim(level, credit);
         prop_assert_eq!((open, side.handle), (MemoryHandle((1 << 20) | 2), MemoryHandle((1 << 20) | 1)));
         side.line.room = room;
         side.vi.accept(PeerVi { attributes: attributes(level) }).unwrap();

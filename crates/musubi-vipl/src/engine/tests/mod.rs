@@ -1,5 +1,6 @@
 //! Two VIs over a line in memory: what the tests of the engine share.
 
+mod credit;
 mod hostile;
 mod levels;
 mod machine;
@@ -26,7 +27,15 @@ const LIMITS: Limits = Limits { descriptors: 64, segments: 8, ..Limits::DEFAULT 
 
 fn attributes(reliability: Reliability) -> ViAttributes {
     let tag = TagHandle(0);
-    ViAttributes { reliability, transfer_bytes_max: 4096, class: 3, tag, remote_write: true, remote_read: true }
+    ViAttributes {
+        reliability,
+        transfer_bytes_max: 4096,
+        class: 3,
+        tag,
+        remote_write: true,
+        remote_read: true,
+        credit: false,
+    }
 }
 
 /// A side's memory, and what its descriptors were completed with, in order.
@@ -174,8 +183,12 @@ impl Side {
 
 /// Two sides that are connected.
 fn connected(reliability: Reliability) -> (Side, Side) {
-    let (mut one, mut other) = (Side::new(attributes(reliability)), Side::new(attributes(reliability)));
-    let peer = PeerVi { attributes: attributes(reliability) };
+    connected_as(attributes(reliability))
+}
+
+fn connected_as(attributes: ViAttributes) -> (Side, Side) {
+    let (mut one, mut other) = (Side::new(attributes), Side::new(attributes));
+    let peer = PeerVi { attributes };
     one.vi.request().unwrap();
     one.vi.establish(peer).unwrap();
     other.vi.accept(peer).unwrap();

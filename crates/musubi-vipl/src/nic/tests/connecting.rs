@@ -151,6 +151,7 @@ fn what_does_not_fit_is_told_to_the_server_which_may_try_again() {
         (ViAttributes { reliability: Reliability::Reception, ..PLAIN() }, ViError::Reliability),
         (ViAttributes { transfer_bytes_max: 1, ..PLAIN() }, ViError::TransferBytes),
         (ViAttributes { class: 0, ..PLAIN() }, ViError::Quality),
+        (ViAttributes { credit: true, ..PLAIN() }, ViError::Quality),
     ];
     let b = world.host(SERVER()).vi(PLAIN());
     for (attributes, error) in wrong {

@@ -4,6 +4,7 @@
 //! that a test wants; links can end and come back, take only so many frames, and number them.
 
 mod connecting;
+mod credit;
 mod data;
 mod hostile;
 mod lent;
@@ -215,6 +216,7 @@ fn attributes(reliability: Reliability) -> ViAttributes {
         tag: TagHandle(0),
         remote_write: true,
         remote_read: reliability.is_reliable(),
+        credit: false,
     }
 }
 

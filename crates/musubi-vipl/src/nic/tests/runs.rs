@@ -35,7 +35,8 @@ impl Life {
 
     fn start(&mut self, node: NodeId) {
         self.world.start(node);
-        let vis = (0..VIS).map(|_| self.world.host(node).vi(PLAIN())).collect();
+        let attributes = |number| ViAttributes { credit: number == 0, ..PLAIN() };
+        let vis = (0..VIS).map(|number| self.world.host(node).vi(attributes(number))).collect();
         self.vis.insert(node, vis);
         self.callers.insert(node, Vec::new());
         self.accepting.insert(node, Vec::new());
