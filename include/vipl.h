@@ -112,11 +112,13 @@ typedef struct VIP_MUSUBI_QOS {
     VIP_UINT32 MessageBurst; /* messages that may go at once after a pause */
     VIP_UINT64 ByteRate; /* bytes a second */
     VIP_UINT64 ByteBurst; /* bytes that may go at once after a pause; less than one message lets one go */
-    /* When completions wake who sleeps here. Those who poll see every completion at once. Not there yet: anything but 0 is
-     * VIP_INVALID_QOS; rules of the description say when a class may wake. */
-    VIP_UINT32 NotifyLatest; /* microseconds after a completion at which its sleeper is woken at the latest; 0 at once */
-    VIP_UINT32 NotifyInterval; /* microseconds that lie between two wakings at least */
-    VIP_UINT32 ResponseBudget; /* microseconds from the arrival of a message to its waking that the plan has to keep */
+    /* When completions of this VI wake who sleeps here, within what rules of the description allow its class. Those who poll
+     * see every completion at once, errors wake at once, and who is woken for anything else finds all that is there. */
+    VIP_UINT32 NotifyLatest; /* microseconds after a completion at which its sleeper is woken at the latest, although NotifyInterval
+                                is not over; 0: when it is over */
+    VIP_UINT32 NotifyInterval; /* microseconds that lie between two wakings at least; 0: each completion wakes at once */
+    VIP_UINT32 ResponseBudget; /* microseconds from the completion of a descriptor until the program takes it: those that take longer
+                                  are counted, see `musubi status`; 0: none are */
     VIP_UINT32 Reserved; /* 0 */
 } VIP_MUSUBI_QOS;
 

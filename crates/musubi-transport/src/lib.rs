@@ -42,5 +42,5 @@ mod wakers;
 pub use error::LinkError;
 pub use id::NodeId;
 pub use musubi_core::guarantee::Priority;
-pub use musubi_core::guarantee::Regulator;
+pub use musubi_core::guarantee::{Filter, Regulator, Verdict};
 pub use musubi_core::plan::{FilterRule, Regulation};

@@ -74,11 +74,49 @@ pub trait Protocol: Debug + Send + 'static {
     /// the owner has looked at its links and before it sleeps.
     fn tick(&mut self, now_ns: u64, links: &mut impl Links<Block = Self::Block>) -> u64;
 
+    /// Whether the clock is to be read anew for each frame that comes, as something is timed that headers do not tell of.
+    fn wants_time(&self) -> bool {
+        false
+    }
+
+    /// Whether it puts wake-ups off of its own: see [`Protocol::shut`].
+    fn holding(&self) -> Holding {
+        Holding::Nothing
+    }
+
+    /// Classes whose frames would wake nobody now, a bit each, never that of control, and the instant at which to look again: when
+    /// one more may wake, or something that was put off is due; `u64::MAX` if never. `None` where nothing was ever put off.
+    fn shut(&self, _now_ns: u64) -> Option<(u8, u64)> {
+        None
+    }
+
+    /// Whether a tick is due earlier than the last one said; says so once. Who sleeps until then has to be up by that.
+    fn take_hastened(&mut self) -> bool {
+        false
+    }
+
+    /// Classes whose wake-ups were put off and have come due in ticks since it was last asked, a bit each, and how many of
+    /// [`Protocol::changes`] that was: a rule of the class may put them off further.
+    fn take_put_off(&mut self) -> (u8, u64) {
+        (0, 0)
+    }
+
     /// Ends the node: what is pending completes with an error, and nothing is sent any more.
     fn end(&mut self);
 
     /// Whether a request has completed or is no more.
     fn is_over(&self, request: Self::Request) -> bool;
+}
+
+/// What of the wake-ups that frames ask for a protocol puts off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holding {
+    /// Nothing.
+    Nothing,
+    /// All of some classes: it is enough that who sleeps is not disturbed by those, see [`Protocol::shut`].
+    Classes,
+    /// A part of a class: who sleeps must not be who is disturbed by frames.
+    Some,
 }
 
 /// A protocol that says nothing and waits for nothing: for tests of what runs one.

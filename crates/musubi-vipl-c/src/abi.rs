@@ -5,6 +5,7 @@
 use core::ffi::{c_char, c_int, c_ulong, c_void};
 
 use musubi_transport::Regulation;
+use musubi_vipl::nic::Notification;
 
 pub(crate) type Handle = *mut c_void;
 pub(crate) type Boolean = c_int;
@@ -85,6 +86,16 @@ impl Qos {
             messages_burst: self.message_burst,
             bytes_per_s: self.byte_rate,
             bytes_burst: self.byte_burst,
+        }
+    }
+
+    /// What it asks about who waits for completions.
+    pub(crate) fn notification(&self) -> Notification {
+        let ns = |microseconds: u32| u64::from(microseconds) * 1_000;
+        Notification {
+            interval_ns: ns(self.notify_interval),
+            latest_ns: ns(self.notify_latest),
+            budget_ns: ns(self.response_budget),
         }
     }
 

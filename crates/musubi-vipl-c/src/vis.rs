@@ -3,8 +3,10 @@
 use std::sync::PoisonError;
 
 use musubi_transport::Regulation;
+use musubi_transport::runtime::Block;
+use musubi_vipl::ViError;
 use musubi_vipl::engine::{Reliability, TagHandle, ViAttributes};
-use musubi_vipl::nic::{QueueNumber, ViNumber};
+use musubi_vipl::nic::{NicState, Notification, QueueNumber, ViNumber};
 
 use crate::abi::{self, Boolean, Handle, Qos, Ulong};
 use crate::handles::{self, HandleKind, NicKey};
@@ -68,6 +70,12 @@ fn quality(attributes: *const abi::ViAttributes) -> Result<Option<Qos>, Status> 
     qualities::read(unsafe { (*attributes).qos })
 }
 
+/// Has an idle VI keep to what its program asks for.
+fn ask_for(nic: &mut NicState<Block>, vi: ViNumber, quality: Option<Qos>) -> Result<(), ViError> {
+    nic.set_pace(vi, quality.map_or(Regulation::NONE, |quality| quality.regulation()))?;
+    nic.set_notification(vi, quality.map_or_else(Notification::default, |quality| quality.notification()))
+}
+
 /// The completion queue of a handle, which may be NULL, else must be this NIC's.
 fn queue(key: NicKey, handle: Handle) -> Result<Option<QueueNumber>, Status> {
     if handle.is_null() {
@@ -99,10 +107,9 @@ pub unsafe extern "C" fn VipCreateVi(
                 return Err(Status::InvalidParameter);
             }
             let quality = quality(vi_attributes)?;
-            let pace = quality.map_or(Regulation::NONE, |quality| quality.regulation());
             let vi = open.nic.with(|nic| {
                 let vi = nic.create_vi(attributes, send, receive)?;
-                nic.set_pace(vi, pace).map(|()| vi)
+                ask_for(nic, vi, quality).map(|()| vi)
             })?;
             open.qualities.set(vi, quality);
             // SAFETY: the caller's promise; it is not NULL.
@@ -138,10 +145,9 @@ pub unsafe extern "C" fn VipSetViAttributes(vi_handle: Handle, vi_attributes: *c
         nics::of_kind(HandleKind::Vi, vi_handle, |open, vi| {
             let attributes = read(open, vi_attributes)?;
             let quality = quality(vi_attributes)?;
-            let pace = quality.map_or(Regulation::NONE, |quality| quality.regulation());
             open.nic.with(|nic| {
                 nic.set_vi_attributes(ViNumber(vi), attributes)?;
-                nic.set_pace(ViNumber(vi), pace)
+                ask_for(nic, ViNumber(vi), quality)
             })?;
             open.qualities.set(ViNumber(vi), quality);
             Ok(())

@@ -24,6 +24,14 @@ impl<R> NicNode for R where R: running::Running<Protocol = NicState<<R as runnin
 
 pub(crate) type StateOf<R> = NicState<<R as running::Running>::Block>;
 
+/// Tells a NIC the time, if that is a matter of anything.
+#[inline]
+pub(crate) fn tell_time<R: NicNode>(nic: &mut StateOf<R>, links: &mut R::Ways) {
+    if nic.needs_time() {
+        nic.note_time(links.now_ns());
+    }
+}
+
 /// An opened NIC. Clones are handles of the same; it is closed when all are dropped, or by [`Nic::close`].
 #[derive(Clone, Debug)]
 pub struct Nic<R> {
@@ -67,9 +75,7 @@ impl<R: NicNode> Nic<R> {
     #[inline]
     pub fn post(&self, vi: ViNumber, queue: Queue, descriptor: (u64, MemoryHandle)) -> Result<(), ViError> {
         self.node.with(|nic, links| {
-            if nic.needs_time() {
-                nic.note_time(links.now_ns());
-            }
+            tell_time::<R>(nic, links);
             nic.post(vi, queue, descriptor, links)
         })?
     }
@@ -92,9 +98,12 @@ impl<R: NicNode> Nic<R> {
     /// As [`Nic::dequeue`]; [`ViError::Timeout`].
     #[inline]
     pub fn wait(&self, vi: ViNumber, queue: Queue, deadline: R::Deadline) -> Result<Dequeue, ViError> {
-        self.node.wait_for(deadline, |nic, _| match nic.dequeue(vi, queue) {
-            Ok(Dequeue::Pending) => None,
-            other => Some(other),
+        self.node.wait_for(deadline, |nic, links| {
+            tell_time::<R>(nic, links);
+            match nic.dequeue(vi, queue) {
+                Ok(Dequeue::Pending) => None,
+                other => Some(other),
+            }
         })?
     }
 
@@ -116,7 +125,11 @@ impl<R: NicNode> Nic<R> {
         deadline: R::Deadline,
         mut by: impl FnMut(&mut StateOf<R>) -> Option<T>,
     ) -> Result<T, ViError> {
-        Ok(self.node.wait_for(deadline, |nic, _| by(nic))?)
+        let asked = self.node.wait_for(deadline, |nic, links| {
+            tell_time::<R>(nic, links);
+            by(nic)
+        });
+        Ok(asked?)
     }
 
     /// Has those who wait look again: what they wait for has changed elsewhere.

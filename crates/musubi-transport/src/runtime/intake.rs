@@ -11,6 +11,7 @@ use musubi_core::lane::Payload as Placed;
 use super::node_links::{Block, NodeLinks};
 use crate::Priority;
 use crate::carrier::Drive;
+use crate::frame::Header;
 use crate::limits::REPORTS_MAX;
 use crate::links::Report;
 use crate::protocol::Protocol;
@@ -45,7 +46,7 @@ pub(super) fn one<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLi
 #[inline(never)]
 fn rest<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLinks) -> Option<Priority> {
     let report = links.next_of_rest()?;
-    let now_ns = links.time_of::<P>(&report);
+    let now_ns = if engine.wants_time() { links.now_ns() } else { links.time_of::<P>(&report) };
     let class = if let Report::Frame { header, .. } = &report { header.class } else { Priority::MOST_URGENT };
     engine.report(now_ns, report, links);
     Some(class)
@@ -56,9 +57,15 @@ fn rest<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLinks) -> Op
 fn brief<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLinks, place: u16) -> Option<Priority> {
     let memory = links.memory.as_mut()?;
     let Some((node, header, word)) = memory.brief_from(place) else { return arrival(engine, links, place) };
-    let now_ns = links.time_of_frame::<P>(&header);
+    let now_ns = time_of(engine, links, &header);
     engine.word(now_ns, node, &header, word, links);
     Some(header.class)
+}
+
+/// When a frame came: now where that is a matter of time, else when the clock was last read.
+#[inline]
+fn time_of<P: Protocol<Block = Block>>(engine: &P, links: &mut NodeLinks, header: &Header) -> u64 {
+    if engine.wants_time() { links.now_ns() } else { links.time_of_frame::<P>(header) }
 }
 
 /// The next frame of a lane, whose payload is longer; or what is to be reported instead.
@@ -71,7 +78,7 @@ fn arrival<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLinks, pl
     if let Placed::Copied(bytes) = placed
         && let Some(data) = memory.take_data()
     {
-        let now_ns = links.time_of_frame::<P>(&header);
+        let now_ns = time_of(engine, links, &header);
         engine.bytes(now_ns, node, &header, data.get(..bytes).unwrap_or_default(), links);
         if let Some(memory) = &mut links.memory {
             memory.give_data_back(data);
@@ -80,7 +87,7 @@ fn arrival<P: Protocol<Block = Block>>(engine: &mut P, links: &mut NodeLinks, pl
     }
     let memory = links.memory.as_mut()?;
     if let Some(payload) = memory.payload_of(place, placed) {
-        let now_ns = links.time_of_frame::<P>(&header);
+        let now_ns = time_of(engine, links, &header);
         engine.frame(now_ns, node, &header, payload, links);
     }
     Some(header.class)

@@ -236,7 +236,8 @@ impl<P: Protocol<Block = Block>> Shared<P> {
     fn settle_flushed(&self, state: &mut State<P>, sent: bool) -> Vec<Waker> {
         if state.asleep {
             let is_blocked = state.links.take_newly_blocked();
-            if is_blocked || sent || state.links.holds_reports() {
+            let is_hastened = state.engine.take_hastened();
+            if is_blocked || sent || is_hastened || state.links.holds_reports() {
                 self.hasten(state, is_blocked);
             }
         }

@@ -13,7 +13,7 @@ use super::node_links::{Block, NodeLinks};
 use crate::Priority;
 use crate::limits::REPORTS_MAX;
 use crate::notifier::{Notifier, WakeCounts};
-use crate::protocol::Protocol;
+use crate::protocol::{Holding, Protocol};
 use crate::shm::ShmCarrier;
 use crate::wakers::Wakers;
 
@@ -154,14 +154,27 @@ impl<P: Protocol<Block = Block>> State<P> {
     /// a rule counts frames. Then nobody who waits may sleep there: the background thread does.
     #[inline(always)]
     pub fn is_filtered(&self) -> bool {
-        self.notifier.as_ref().is_some_and(|notifier| self.links.has_network() || !notifier.is_by_time_alone())
+        let has_rules = self.notifier.is_some();
+        let of_classes = |notifier: &Notifier| self.links.has_network() || !notifier.is_by_time_alone();
+        self.notifier.as_deref().is_some_and(of_classes)
+            || match self.engine.holding() {
+                Holding::Nothing => false,
+                // Who wakes for the protocol's time looks at everything, which its class's rule may not allow yet.
+                Holding::Classes => has_rules || self.links.has_network(),
+                Holding::Some => true,
+            }
     }
 
     /// Announces sleep on the links, to be rung for what may wake now; true if there is something meanwhile. What classes
     /// that may not wake have left there is taken in first, so much as was there when sleep was announced.
     pub fn prepare_sleep(&mut self) -> bool {
-        let Some(notifier) = &self.notifier else { return self.links.prepare_sleep() };
-        let (open, _) = notifier.open(self.links.last_ns());
+        let now_ns = self.links.last_ns();
+        let shut = self.engine.shut(now_ns);
+        if self.notifier.is_none() && shut.is_none() {
+            return self.links.prepare_sleep();
+        }
+        let open = self.notifier.as_ref().map_or(u8::MAX, |notifier| notifier.open(now_ns).0);
+        let open = open & !shut.map_or(0, |(classes, _)| classes);
         let is_filtered = self.is_filtered();
         self.links.ring_for(if is_filtered { u8::MAX } else { open });
         if self.links.prepare_sleep() {
@@ -196,23 +209,47 @@ impl<P: Protocol<Block = Block>> State<P> {
     /// Lets the engine do what it puts off until the links have been looked at.
     #[inline]
     pub fn tick_engine(&mut self) {
-        let now_ns = self.links.last_ns();
-        self.engine.tick(now_ns, &mut self.links);
+        self.tick_protocol();
+    }
+
+    /// The same, and says when something is due next. What a rule of its class still puts off is no news.
+    #[inline]
+    fn tick_protocol(&mut self) -> u64 {
+        let (now_ns, had_news, before) = (self.links.last_ns(), self.has_news(), self.engine.changes());
+        let due_ns = self.engine.tick(now_ns, &mut self.links);
+        if self.engine.changes() != before && self.notifier.is_some() {
+            self.put_off_by_class(now_ns, had_news, before);
+        }
+        due_ns
+    }
+
+    #[cold]
+    fn put_off_by_class(&mut self, now_ns: u64, had_news: bool, before: u64) {
+        let (classes, changes) = self.engine.take_put_off();
+        let Some(notifier) = &mut self.notifier else { return };
+        let all = (0..Priority::COUNT as u8).filter_map(Priority::new);
+        let due = all.filter(|class| classes & 1 << class.class() != 0);
+        // Each is told, whether another has raised already or not.
+        let raised = due.filter(|class| notifier.came(now_ns, *class)).count() > 0;
+        self.links.count_wakes(notifier.totals());
+        if !raised && !had_news && self.engine.changes() == before.wrapping_add(changes) {
+            self.told = self.engine.changes();
+        }
     }
 
     /// When something is due next, by engine or links.
     pub fn due_ns(&mut self) -> u64 {
-        let now_ns = self.links.last_ns();
-        let due_ns = self.engine.tick(now_ns, &mut self.links).min(self.links.deadline_ns());
+        let due_ns = self.tick_protocol().min(self.links.deadline_ns());
         due_ns.min(self.put_off_ns())
     }
 
     /// When somebody must look for what was put off, or may be there and disturbs nobody; `u64::MAX` if never.
     pub fn put_off_ns(&self) -> u64 {
-        let Some(notifier) = &self.notifier else { return u64::MAX };
         let now_ns = self.links.last_ns();
+        let shut_ns = self.engine.shut(now_ns).map_or(u64::MAX, |(_, look_at_ns)| look_at_ns);
+        let Some(notifier) = &self.notifier else { return shut_ns };
         let look_at_ns = if self.is_filtered() { u64::MAX } else { notifier.open(now_ns).1 };
-        notifier.due_ns(now_ns).min(look_at_ns)
+        notifier.due_ns(now_ns).min(look_at_ns).min(shut_ns)
     }
 }
 

@@ -14,8 +14,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-use musubi_transport::NodeId;
 use musubi_transport::links::{Block, Links};
+use musubi_transport::{NodeId, Priority};
 
 use crate::address::{Directory, NicNumber};
 use crate::engine::{
@@ -33,9 +33,11 @@ mod attempts;
 mod carriage;
 mod connecting;
 mod connection;
+mod counts;
 mod frames;
 mod lent;
 mod links;
+mod notifying;
 mod pacing;
 mod protocol;
 mod resources;
@@ -48,11 +50,14 @@ use carriage::{Carriage, ViWire};
 use connecting::Connecting;
 use connection::{Connection, Names};
 use frames::Edge;
+use notifying::{Notifying, Policy};
 use pacing::{Pace, Paced};
 
 pub use alarms::AlarmNumber;
 pub use connecting::{CallerNumber, ListenerNumber};
+pub use counts::ClassCounts;
 pub use lent::{LentBack, LentWork};
+pub use notifying::Notification;
 pub use protocol::Awaited;
 
 /// Alignment of descriptors.
@@ -89,6 +94,7 @@ struct ViEntry {
     connection: Option<Connection>,
     attempt: Option<connecting::Attempt>,
     pace: Option<Box<Pace>>,
+    policy: Option<Box<Policy>>,
 }
 
 impl ViEntry {
@@ -127,6 +133,8 @@ pub struct NicState<B> {
     connecting: Connecting,
     alarms: Alarms,
     paced: Paced,
+    notifying: Notifying,
+    counts: [ClassCounts; Priority::COUNT],
     names: Names,
     news: VecDeque<ErrorNews>,
     /// Errors that found no room in `news`.
@@ -155,6 +163,8 @@ impl<B: Block> NicState<B> {
             connecting: Connecting::default(),
             alarms: Alarms::default(),
             paced: Paced::default(),
+            notifying: Notifying::default(),
+            counts: [ClassCounts::default(); Priority::COUNT],
             names: Names::new(incarnation),
             news: VecDeque::new(),
             news_lost: 0,
@@ -247,7 +257,11 @@ impl<B: Block> NicState<B> {
     /// [`ViError::Parameter`] if there is no such VI.
     #[inline]
     pub fn dequeue(&mut self, vi: ViNumber, queue: Queue) -> Result<Dequeue, ViError> {
-        Ok(self.vis.get_mut(vi.0).ok_or(ViError::Parameter)?.vi.dequeue(queue))
+        let dequeued = self.vis.get_mut(vi.0).ok_or(ViError::Parameter)?.vi.dequeue(queue);
+        if matches!(dequeued, Dequeue::Complete { .. }) {
+            self.note_taken(Self::place_of(vi), queue);
+        }
+        Ok(dequeued)
     }
 
     /// The next error for the handler.
@@ -279,7 +293,14 @@ impl<B: Block> NicState<B> {
         if happened.is_nothing() {
             return;
         }
-        self.changes += 1;
+        let class = usize::from(entry.vi.attributes().class);
+        match (&mut entry.policy, self.counts.get_mut(class)) {
+            (Some(policy), Some(counts)) => match policy.completed(self.now_ns, &happened, counts) {
+                None => self.changes += 1,
+                Some(due_ns) => self.notifying.hold(place, due_ns),
+            },
+            _ => self.changes += 1,
+        }
         let counts = [(Queue::Send, happened.sends), (Queue::Receive, happened.receives)];
         for (queue, count) in counts {
             let Some(bound) = entry.completion_queue(queue).filter(|_| count > 0) else { continue };

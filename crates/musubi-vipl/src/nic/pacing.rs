@@ -81,10 +81,10 @@ impl<B: Block> NicState<B> {
         Ok(())
     }
 
-    /// Whether [`NicState::note_time`] is to be called before something is posted: some VI has rates.
+    /// Whether [`NicState::note_time`] is to be called before something is posted or taken: some VI has rates or a budget.
     #[inline]
     pub fn needs_time(&self) -> bool {
-        self.paced.is_used
+        self.paced.is_used || self.notifying.is_used
     }
 
     /// Says what time it is.

@@ -3,7 +3,7 @@
 use musubi_transport::NodeId;
 use musubi_transport::frame::{Header, Kinds};
 use musubi_transport::links::{Block, Links, Payload, Report};
-use musubi_transport::protocol::Protocol;
+use musubi_transport::protocol::{Holding, Protocol};
 
 use super::frames::Came;
 use super::{AlarmNumber, CallerNumber, ListenerNumber, NicState, QueueNumber, ViNumber};
@@ -104,7 +104,29 @@ impl<B: Block> Protocol for NicState<B> {
     fn tick(&mut self, now_ns: u64, links: &mut impl Links<Block = B>) -> u64 {
         self.now_ns = now_ns;
         let paced_ns = self.tick_paces(now_ns, links);
-        self.alarms_ring(now_ns).min(self.tick_attempts(now_ns, links)).min(paced_ns)
+        let told_ns = self.tick_notifications(now_ns);
+        self.alarms_ring(now_ns).min(self.tick_attempts(now_ns, links)).min(paced_ns).min(told_ns)
+    }
+
+    #[inline]
+    fn wants_time(&self) -> bool {
+        self.notifying.is_used
+    }
+
+    fn holding(&self) -> Holding {
+        self.holding_now()
+    }
+
+    fn shut(&self, now_ns: u64) -> Option<(u8, u64)> {
+        self.notifying.is_used.then(|| self.shut_now(now_ns))
+    }
+
+    fn take_hastened(&mut self) -> bool {
+        self.take_hastened_now()
+    }
+
+    fn take_put_off(&mut self) -> (u8, u64) {
+        self.take_put_off_now()
     }
 
     fn end(&mut self) {

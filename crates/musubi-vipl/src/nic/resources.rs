@@ -171,7 +171,8 @@ impl<B: Block> NicState<B> {
         }
         self.protection.use_tag(attributes.tag)?;
         let vi = Vi::new(attributes, self.limits.descriptors);
-        let entry = ViEntry { vi, send_queue, receive_queue, connection: None, attempt: None, pace: None };
+        let entry =
+            ViEntry { vi, send_queue, receive_queue, connection: None, attempt: None, pace: None, policy: None };
         let Some(number) = self.vis.insert(entry) else {
             self.protection.leave_tag(attributes.tag);
             return Err(ViError::Resource);
@@ -181,6 +182,7 @@ impl<B: Block> NicState<B> {
                 queue.bind();
             }
         }
+        self.review_holding();
         Ok(ViNumber(number))
     }
 
@@ -198,6 +200,7 @@ impl<B: Block> NicState<B> {
                 bound.unbind(CompletionSource { vi: vi.0, queue });
             }
         }
+        self.review_holding();
         Ok(())
     }
 
@@ -211,6 +214,7 @@ impl<B: Block> NicState<B> {
         self.protection.use_tag(attributes.tag)?;
         let set = self.vis.get_mut(vi.0).ok_or(ViError::Parameter)?.vi.set_attributes(attributes);
         self.protection.leave_tag(if set.is_ok() { former.tag } else { attributes.tag });
+        self.review_holding();
         Ok(set?)
     }
 

@@ -1,5 +1,6 @@
 //! Two opened NICs of one machine: what every program does.
 
+mod policies;
 mod rules;
 
 use std::sync::atomic::{AtomicU32, Ordering};

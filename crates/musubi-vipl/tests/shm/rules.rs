@@ -8,7 +8,7 @@ use musubi_transport::runtime::{Deadline, DeadlineExt};
 use musubi_transport::topology::{ClassRule, Place, Topology};
 use musubi_transport::{FilterRule, Priority, Regulation};
 use musubi_vipl::engine::{Dequeue, Queue, Reliability, ViAttributes};
-use musubi_vipl::nic::ViNumber;
+use musubi_vipl::nic::{Notification, ViNumber};
 use musubi_vipl::process::NicSystem;
 
 use super::{BYTES, Side, at, soon, system};
@@ -18,7 +18,7 @@ const FLOOD: u8 = 3;
 const URGENT: u8 = 0;
 
 /// A system of one NIC for four processes, whose class [`FLOOD`] wakes at most each `interval`.
-fn ruled(interval: Duration) -> NicSystem {
+pub(crate) fn ruled(interval: Duration) -> NicSystem {
     let interval_ns = interval.as_nanos() as u64;
     let filter = FilterRule { interval_ns_min: interval_ns, latest_ns: interval_ns, ..FilterRule::EACH };
     let rule = ClassRule { class: Priority::new(FLOOD).unwrap(), regulation: Regulation::NONE, filter };
@@ -31,6 +31,11 @@ fn ruled(interval: Duration) -> NicSystem {
 
 /// Connects a VI of each, of a class.
 fn connect(client: &Side, server: &Side, class: u8) -> (ViNumber, ViNumber) {
+    connect_with(client, server, class, Notification::default())
+}
+
+/// The same, the server's with a notification policy.
+pub(crate) fn connect_with(client: &Side, server: &Side, class: u8, asked: Notification) -> (ViNumber, ViNumber) {
     let name = [class];
     let vi = |side: &Side| {
         let attributes = ViAttributes {
@@ -45,6 +50,7 @@ fn connect(client: &Side, server: &Side, class: u8) -> (ViNumber, ViNumber) {
         side.nic.with(|nic| nic.create_vi(attributes, None, None)).unwrap()
     };
     let (a, b) = (vi(client), vi(server));
+    server.nic.with(|nic| nic.set_notification(b, asked)).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (caller, ..) = server.nic.wait_caller(&at(&name), soon()).unwrap();
@@ -62,12 +68,12 @@ const APART: usize = 128;
 const OUT: usize = BYTES - 128;
 const INTO: usize = BYTES - 64;
 
-fn send(side: &Side, vi: ViNumber, turn: usize) {
+pub(crate) fn send(side: &Side, vi: ViNumber, turn: usize) {
     side.write(turn * APART, 0, OUT, 8);
     side.post(vi, Queue::Send, turn * APART);
 }
 
-fn receives(side: &Side, vi: ViNumber, turns: std::ops::Range<usize>) {
+pub(crate) fn receives(side: &Side, vi: ViNumber, turns: std::ops::Range<usize>) {
     for turn in turns {
         side.write(turn * APART, 0, INTO, 64);
         side.post(vi, Queue::Receive, turn * APART);
@@ -75,7 +81,7 @@ fn receives(side: &Side, vi: ViNumber, turns: std::ops::Range<usize>) {
 }
 
 /// Waits, so that nobody who is told looks anew for another reason.
-fn wait(side: &Side, vi: ViNumber, until: Duration) -> bool {
+pub(crate) fn wait(side: &Side, vi: ViNumber, until: Duration) -> bool {
     match side.nic.wait(vi, Queue::Receive, Deadline::after(until)) {
         Ok(Dequeue::Complete { is_error, .. }) => !is_error,
         _ => false,

@@ -8,6 +8,7 @@ mod credit;
 mod data;
 mod hostile;
 mod lent;
+mod notifying;
 mod pacing;
 mod runs;
 
