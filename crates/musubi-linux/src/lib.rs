@@ -27,7 +27,9 @@ pub mod uio;
 mod direction;
 
 pub use bench::{bare, cores};
-pub use os::{addresses, clock, descriptor, epoll, forks, futex, hint, inheriting, realtime, round_trip, signals};
+pub use os::{
+    addresses, clock, descriptor, epoll, forks, futex, hint, inheriting, peer_memory, realtime, round_trip, signals,
+};
 pub use process::channel::{mailbox as links, wait as sleep};
 pub use process::rendezvous::{message, socket_names as names};
 pub use process::{observer as observe, section};

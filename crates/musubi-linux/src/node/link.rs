@@ -12,8 +12,10 @@ use rustix::event::epoll;
 use super::hello::Hello;
 use super::memory::{Lent, LinkMemory, OwnHalf, PeerHalf, join, new_bell};
 use super::packet::{self, Packet};
+use crate::os::credentials::Credentials;
 use crate::os::descriptor::Descriptor;
 use crate::os::forks::{Kept, Process};
+use crate::os::peer_memory::PeerMemory;
 
 /// A link with another node of this machine.
 #[derive(Debug)]
@@ -81,6 +83,11 @@ impl Link {
     /// Rings the peer.
     pub fn ring(&self) {
         self.memory.ring();
+    }
+
+    /// The memory of the process at the other end, as the kernel knows it; none if it is another user's.
+    pub fn peer_memory(&self) -> Option<PeerMemory> {
+        PeerMemory::of(&Credentials::of_peer(self.socket.as_fd())?)
     }
 
     /// Whether the other side has closed the link, or its process has ended. Nothing else comes on the socket; what does

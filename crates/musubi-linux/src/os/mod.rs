@@ -12,6 +12,7 @@ pub mod futex;
 pub mod hint;
 pub mod inheriting;
 pub mod needs;
+pub mod peer_memory;
 pub mod realtime;
 pub mod round_trip;
 pub mod signals;
