@@ -49,6 +49,16 @@ pub trait Links {
         None
     }
 
+    /// Whether the peer has read every large payload that it was sent; false where that is not known.
+    fn is_drained(&mut self, _peer: NodeId) -> bool {
+        false
+    }
+
+    /// A way into the memory of the peer's process, if the kernel may let us read it.
+    fn reach(&mut self, _peer: NodeId) -> Option<Arc<dyn Reach>> {
+        None
+    }
+
     /// How often the node's threads were woken, for tools; `None` where nobody counts.
     fn wakes(&self) -> Option<WakeStatus> {
         None
@@ -58,6 +68,14 @@ pub trait Links {
     fn log(&self) -> Vec<LoggedEvent> {
         Vec::new()
     }
+}
+
+/// The memory of another process of this machine, read as it is at that moment and without its help.
+pub trait Reach: core::fmt::Debug + Send + Sync {
+    /// Reads as many bytes as there is room for from an address in that process. False if not all of them could be read. It
+    /// takes as long as that process makes it take: for peers that are trusted.
+    #[must_use]
+    fn fetch(&self, address: u64, into: &mut [u8]) -> bool;
 }
 
 /// What became of a frame that was handed over.

@@ -63,6 +63,11 @@ impl<'m> Pool<'m> {
         self.count
     }
 
+    /// Whether the receiver has none, as far as we have looked.
+    pub(super) fn are_all_here(&self) -> bool {
+        self.out == 0
+    }
+
     /// Takes back what was returned.
     ///
     /// # Errors

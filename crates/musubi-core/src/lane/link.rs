@@ -219,6 +219,15 @@ impl<'m> Link<'m> {
         Ok(room && self.pool.free() > 0)
     }
 
+    /// Whether the peer has given all of our blocks back: it has read every payload that lay in one.
+    ///
+    /// # Errors
+    /// [`Error::PeerFault`].
+    pub fn has_all_blocks(&mut self) -> Result<bool, Error> {
+        self.pool.collect()?;
+        Ok(self.pool.are_all_here())
+    }
+
     /// Looks whether the peer sleeps for what was published since the last look; gives whether it must be rung.
     #[inline(always)]
     pub fn must_ring(&mut self) -> bool {

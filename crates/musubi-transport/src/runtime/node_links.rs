@@ -13,7 +13,7 @@ use musubi_linux::clock::now_ns;
 use super::wiring::Wiring;
 use crate::carrier::{Carrier, Describe, Drive, Frames};
 use crate::frame::Header;
-use crate::links::{Links, NoBlock, Payload, Report, Sent, SharedBytes};
+use crate::links::{Links, NoBlock, Payload, Reach, Report, Sent, SharedBytes};
 use crate::notifier::WakeCounts;
 use crate::protocol::Protocol;
 use crate::shm::ShmCarrier;
@@ -457,6 +457,20 @@ impl Links for NodeLinks {
 
     fn knows(&self, peer: NodeId) -> bool {
         self.topology.has(peer)
+    }
+
+    fn is_drained(&mut self, peer: NodeId) -> bool {
+        match (self.route(peer), &mut self.memory) {
+            (Route::Memory, Some(memory)) => memory.is_drained(peer),
+            _ => false,
+        }
+    }
+
+    fn reach(&mut self, peer: NodeId) -> Option<Arc<dyn Reach>> {
+        match self.route(peer) {
+            Route::Memory => self.memory.as_ref()?.reach(peer),
+            Route::Other(_) | Route::Nowhere | Route::Unknown => None,
+        }
     }
 
     fn link(&self, peer: NodeId) -> Option<LinkStatus> {

@@ -13,6 +13,7 @@ use musubi_core::lane::RECORD_BYTES_MAX;
 use musubi_linux::descriptor::Descriptor;
 use musubi_linux::hint;
 use musubi_linux::node::{Counts, Options, Presence, Source};
+use musubi_linux::peer_memory::PeerMemory;
 
 use super::Block;
 use super::peer::{Held, Peer, bytes_of};
@@ -20,7 +21,7 @@ use super::records::{self, SHAPE};
 use super::regulation::Bounds;
 use crate::carrier::{Describe, Drive, Frames};
 use crate::frame::{Header, Kinds, VERSION};
-use crate::links::{Report, Sent};
+use crate::links::{Reach, Report, Sent};
 use crate::status::{AcceptorStatus, LinkStatus};
 use crate::topology::Topology;
 use crate::{LinkError, NodeId};
@@ -146,6 +147,20 @@ impl ShmCarrier {
         Refusals { callers: self.presence.as_ref().map_or(self.refusals.callers, Presence::counts), ..self.refusals }
     }
 
+    /// Whether a peer has given back every block that lay with it.
+    pub fn is_drained(&mut self, peer: NodeId) -> bool {
+        let place = usize::from(self.places[peer.index()]);
+        let held = self.peers.get_mut(place).and_then(Peer::link);
+        held.is_some_and(|held| held.link.with(|lanes| lanes.has_all_blocks() == Ok(true)))
+    }
+
+    /// A way into the memory of a peer's process.
+    pub fn reach(&self, peer: NodeId) -> Option<Arc<dyn Reach>> {
+        let place = usize::from(self.places[peer.index()]);
+        let memory = self.peers.get(place)?.standing()?.link.peer_memory()?;
+        Some(Arc::new(PeerReach(memory)))
+    }
+
     /// Whether something was held back by a rule since the last call, so that [`Drive::deadline_ns`] may be earlier.
     #[inline]
     pub fn take_held(&mut self) -> bool {
@@ -186,6 +201,16 @@ impl ShmCarrier {
             self.peer(place).is_unflushed = false;
             self.ring_if_due(place);
         }
+    }
+}
+
+/// The memory of a peer's process, by the kernel.
+#[derive(Debug)]
+struct PeerReach(PeerMemory);
+
+impl Reach for PeerReach {
+    fn fetch(&self, address: u64, into: &mut [u8]) -> bool {
+        self.0.read(address, into)
     }
 }
 

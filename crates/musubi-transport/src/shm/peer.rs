@@ -83,6 +83,11 @@ impl Peer {
         self.in_use.as_mut()
     }
 
+    /// The same, if the other side has not ended it.
+    pub(super) fn standing(&self) -> Option<&Held> {
+        self.in_use.as_ref().filter(|held| !held.ended)
+    }
+
     /// The same, and the account of what goes over it.
     #[inline(always)]
     pub(super) fn link_and_traffic(&mut self) -> Option<(&mut Held, &mut Traffic)> {
