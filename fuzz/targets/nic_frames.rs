@@ -5,10 +5,12 @@
 //! the frames that we sent say, or for anything. Memory of another tag must not change.
 #![no_main]
 
+use std::sync::Arc;
+
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use musubi_transport::frame::Header;
-use musubi_transport::links::{Links, Loss, NoBlock, Payload, Report, Sent};
+use musubi_transport::links::{Links, Loss, NoBlock, Payload, Reach, Report, Sent};
 use musubi_transport::protocol::Protocol;
 use musubi_transport::{NodeId, Priority};
 use musubi_vipl::address::{Address, Directory, NicEntry, NicNumber};
@@ -68,6 +70,25 @@ impl Links for Peer {
     fn knows(&self, _: NodeId) -> bool {
         true
     }
+
+    fn is_drained(&mut self, _: NodeId) -> bool {
+        true
+    }
+
+    fn reach(&mut self, _: NodeId) -> Option<Arc<dyn Reach>> {
+        Some(Arc::new(Anything))
+    }
+}
+
+/// Memory of the peer's process: most addresses can be read, and what is there depends on nothing.
+#[derive(Debug)]
+struct Anything;
+
+impl Reach for Anything {
+    fn fetch(&self, address: u64, into: &mut [u8]) -> bool {
+        into.fill(address as u8);
+        !address.is_multiple_of(3)
+    }
 }
 
 struct World {
@@ -92,7 +113,7 @@ fn at(nic: u16) -> Address {
 impl World {
     fn new() -> World {
         let mut nic = <NicState<NoBlock> as Protocol>::new(node(0), 77);
-        let entry = |number| NicEntry { name: format!("nic{number}"), hosts: Vec::new(), slots: 1 };
+        let entry = |number| NicEntry { name: format!("nic{number}"), hosts: Vec::new(), slots: 1, is_trusted: true };
         nic.describe(Directory { nics: (0..2).map(entry).collect() });
         let tag = nic.create_tag().expect("the first");
         let attributes = MemoryAttributes { tag, remote_write: true, remote_read: true };
@@ -116,7 +137,7 @@ impl World {
                 let name = self.peer.names.get(usize::from(to)).copied().unwrap_or(any);
                 let class = Priority::new(class % 8).unwrap_or(Priority::LEAST_URGENT);
                 let length = payload.len() as u32;
-                let header = Header { kind: 1 + kind % 16, class, status, flags, length, from, to: name, tag, value };
+                let header = Header { kind: 1 + kind % 21, class, status, flags, length, from, to: name, tag, value };
                 if let Some(header) = Header::decode(&header.encode(), NicState::<NoBlock>::KINDS) {
                     let payload = Payload::Owned(payload);
                     self.report(Report::Frame { peer: node(1), header, payload });

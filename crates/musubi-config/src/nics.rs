@@ -19,11 +19,14 @@ pub(crate) const NIC_KEYS: &[Key] = &[
     optional("at"),
     optional("machine"),
     optional("processes"),
+    optional("trust"),
     optional("certificate"),
     optional("key"),
     optional("rule"),
 ];
 
+/// Whether what is sent by a NIC's processes may take as long as they like.
+pub(crate) const NIC_TRUSTS: &[(&str, bool)] = &[("trusted", true), ("hostile", false)];
 /// Processes that may have a NIC open where the description does not say.
 const PROCESSES: u16 = 4;
 /// What the system of the NICs' nodes is called behind the name of the system itself, where nodes meet.
@@ -33,6 +36,7 @@ const SUFFIX: &str = "/vi";
 pub(crate) struct NicDraft {
     pub(crate) place: NodeDraft,
     processes: u16,
+    is_trusted: bool,
 }
 
 /// A NIC of the VI Architecture.
@@ -42,6 +46,8 @@ pub struct NicEntry {
     pub name: String,
     /// How many processes may have it open at a time.
     pub processes: u16,
+    /// Whether its processes are trusted by those that they send to: these fetch large payloads from where they lie.
+    pub is_trusted: bool,
 }
 
 /// The NICs of a description.
@@ -57,7 +63,8 @@ pub struct Nics {
 pub(crate) fn read(reader: &Reader<'_>, findings: &mut Findings) -> NicDraft {
     let processes = reader.integer("processes", 1..=u64::from(SLOTS_MAX), findings);
     let processes = processes.map_or(PROCESSES, |processes| processes.value as u16);
-    NicDraft { place: nodes::read_place(None, reader, findings), processes }
+    let is_trusted = reader.choice("trust", NIC_TRUSTS, findings).is_some_and(|trust| trust.value);
+    NicDraft { place: nodes::read_place(None, reader, findings), processes, is_trusted }
 }
 
 /// Where all slots of the NICs listen.
@@ -100,10 +107,10 @@ pub(crate) fn nics(drafts: Vec<NicDraft>, topology: &Topology) -> Nics {
     };
     let mut entries = Vec::new();
     for (number, draft) in drafts.into_iter().enumerate() {
-        let NicDraft { place, processes } = draft;
+        let NicDraft { place, processes, is_trusted } = draft;
         let address = place.tcp.as_ref().map(|tcp| tcp.value.clone());
         let place = place.place();
-        entries.push(NicEntry { name: place.name.clone(), processes });
+        entries.push(NicEntry { name: place.name.clone(), processes, is_trusted });
         for slot in 0..processes {
             let at = |first: &Address| Address { port: first.port.saturating_add(slot), ..first.clone() };
             let slot_place = Place {

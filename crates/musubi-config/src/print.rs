@@ -12,6 +12,7 @@ use crate::Description;
 use crate::description::{DomainEntry, FifoEntry, SmemEntry};
 use crate::grammar::{PORTS, RESTARTS, ROLES, TRUSTS};
 use crate::network::written;
+use crate::nics::NIC_TRUSTS;
 use crate::nics::Nics;
 use crate::quantity::{BYTE_RATE, MESSAGE_RATE, SIZE, TIME};
 
@@ -53,6 +54,9 @@ fn nodes(out: &mut String, topology: &Topology, nics: &Nics) {
         line(out, "\n[[nic]]");
         text(out, "name", &entry.name);
         line(out, &format!("processes = {}", entry.processes));
+        if entry.is_trusted {
+            text(out, "trust", word(NIC_TRUSTS, true));
+        }
         // The others are at the ports behind it.
         if let Some(first) = NodeId::of_slot(number, 0).and_then(|node| nics.topology.nodes.get(&node)) {
             where_and_rules(out, "nic", first);

@@ -16,6 +16,7 @@ name = "left"
 at = ["shm", "tcp://10.0.0.7:7700"]
 machine = "cell-3"
 processes = 2
+trust = "trusted"
 
 [[nic.rule]]
 class = 4
@@ -37,8 +38,9 @@ fn slot(nic: u16, slot: u16) -> NodeId {
 #[test]
 fn each_process_of_a_nic_is_a_node_with_a_port_of_its_own() {
     let nics = nics(NICS);
-    let entries: Vec<_> = nics.entries.iter().map(|entry| (entry.name.as_str(), entry.processes)).collect();
-    assert_eq!(entries, [("left", 2), ("right", 4)]);
+    let of = |entry: &musubi_config::NicEntry| (entry.name.clone(), entry.processes, entry.is_trusted);
+    let entries: Vec<_> = nics.entries.iter().map(of).collect();
+    assert_eq!(entries, [("left".to_owned(), 2, true), ("right".to_owned(), 4, false)]);
     let Topology { system, nodes, network, .. } = &nics.topology;
     assert_eq!((system.as_str(), network.insecure), ("line/vi", true));
     let names: Vec<_> =

@@ -154,7 +154,8 @@ fn system() -> Result<NicSystem, Status> {
         return Ok(NicSystem::on_one_machine(&nics.topology.system));
     }
     let entries = nics.entries.iter().map(|entry| (entry.name.clone(), entry.processes));
-    Ok(NicSystem::new(entries, nics.topology.clone()))
+    let is_trusted = |name: &str| nics.entries.iter().any(|entry| entry.name == name && entry.is_trusted);
+    Ok(NicSystem::new(entries, nics.topology.clone()).trusting(is_trusted))
 }
 
 /// Reads a file by calls that no function of a program's own stands in for.

@@ -78,6 +78,9 @@ pub struct NicEntry {
     pub hosts: Vec<String>,
     /// How many processes may have it open at a time.
     pub slots: u16,
+    /// Whether its processes are trusted by those that it sends to: these then fetch large payloads from where they lie, and
+    /// take as long as the sender makes that take.
+    pub is_trusted: bool,
 }
 
 impl NicEntry {
@@ -103,6 +106,11 @@ impl Directory {
         own.into_iter().chain(of_host.map(|(place, _)| NicNumber(place as u16))).chain(local)
     }
 
+    /// Whether a NIC's processes are trusted.
+    pub fn trusts(&self, nic: NicNumber) -> bool {
+        self.nics.get(usize::from(nic.0)).is_some_and(|entry| entry.is_trusted)
+    }
+
     /// The NIC of a name.
     pub fn find(&self, name: &str) -> Option<NicNumber> {
         self.nics.iter().position(|entry| entry.name == name).map(|place| NicNumber(place as u16))
@@ -119,6 +127,7 @@ mod tests {
             name: name.into(),
             hosts: hosts.iter().map(|host| String::from(*host)).collect(),
             slots: 1,
+            is_trusted: false,
         };
         let nics = alloc::vec![
             entry("a", &["left", "10.0.0.1"]),

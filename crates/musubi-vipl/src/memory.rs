@@ -164,6 +164,15 @@ impl RegisteredMemory {
         block.copy_to(offset, into) == into.len()
     }
 
+    /// Lets `by` fill a place; what it says. False, and it is not called, if the place is not registered.
+    #[must_use]
+    pub fn fetch_in(&self, place: LocalPlace, by: impl FnOnce(&mut [u8]) -> bool) -> bool {
+        let Some(to) = self.find(place) else { return false };
+        // SAFETY: `find` gives an address from which `place.bytes` bytes can be read and written; by `enter` nobody else has a
+        // reference to them, and this one ends with the call.
+        by(unsafe { core::slice::from_raw_parts_mut(to, place.bytes as usize) })
+    }
+
     /// Copies the bytes of a place behind what `into` has. False, and nothing is read, if it is not registered.
     #[must_use]
     pub fn copy_out(&self, place: LocalPlace, into: &mut Vec<u8>) -> bool {

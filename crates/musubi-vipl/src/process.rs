@@ -37,7 +37,7 @@ impl NicSystem {
     /// The same of a system of this name: what holds where a description has no NICs.
     pub fn on_one_machine(system: &str) -> NicSystem {
         let topology = Topology { system: String::from(system), ..Topology::single_machine() };
-        let nic = NicEntry { name: String::from("VINIC0"), hosts: Vec::new(), slots: SLOTS_MAX };
+        let nic = NicEntry { name: String::from("VINIC0"), hosts: Vec::new(), slots: SLOTS_MAX, is_trusted: false };
         NicSystem { directory: Directory { nics: vec![nic] }, topology: Arc::new(topology) }
     }
 
@@ -45,10 +45,19 @@ impl NicSystem {
     pub fn new(nics: impl IntoIterator<Item = (String, u16)>, topology: Topology) -> NicSystem {
         let entry = |(number, (name, slots))| {
             let place = NicNumber(number).node(0).and_then(|node| topology.nodes.get(&node));
-            NicEntry { name, hosts: place.map(hosts).unwrap_or_default(), slots }
+            NicEntry { name, hosts: place.map(hosts).unwrap_or_default(), slots, is_trusted: false }
         };
         let nics = (0..).zip(nics).map(entry).collect();
         NicSystem { directory: Directory { nics }, topology: Arc::new(topology) }
+    }
+}
+
+impl NicSystem {
+    /// The same with the processes of some NICs trusted, by the NIC's name: see [`NicEntry::is_trusted`].
+    #[must_use]
+    pub fn trusting(mut self, is_trusted: impl Fn(&str) -> bool) -> NicSystem {
+        self.directory.nics.iter_mut().for_each(|entry| entry.is_trusted = is_trusted(&entry.name));
+        self
     }
 }
 
@@ -87,7 +96,10 @@ impl Nic {
                 Err(LinkError::NodeRuns) => {}
                 Err(error) => return Err(error.into()),
                 Ok(running) => {
-                    running.with(|state, _| state.describe(system.directory.clone()))?;
+                    running.with(|state, links| {
+                        state.describe(system.directory.clone());
+                        state.see_links(links);
+                    })?;
                     return Ok(Nic::of(running));
                 }
             }

@@ -14,7 +14,7 @@ use musubi_transport::frame::{Header, Kinds, Shape};
 use musubi_transport::limits::PAYLOAD_BYTES_MAX;
 
 use crate::address::{Address, DISCRIMINATOR_BYTES_MAX, NicNumber};
-use crate::engine::{MemoryHandle, Reliability, RemotePlace, Status, TagHandle, ViAttributes, ViFrame};
+use crate::engine::{LeaseWords, MemoryHandle, Reliability, RemotePlace, Status, TagHandle, ViAttributes, ViFrame};
 
 /// The name of a VI's end of one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,10 +41,14 @@ enum FrameKind {
     Confirm = 15,
     Disconnect = 16,
     Credit = 17,
+    SendOffer = 18,
+    WriteOffer = 19,
+    Reach = 20,
+    Reached = 21,
 }
 
 impl FrameKind {
-    const ALL: [FrameKind; 17] = [
+    const ALL: [FrameKind; 21] = [
         FrameKind::Send,
         FrameKind::Write,
         FrameKind::WriteBegin,
@@ -62,6 +66,10 @@ impl FrameKind {
         FrameKind::Confirm,
         FrameKind::Disconnect,
         FrameKind::Credit,
+        FrameKind::SendOffer,
+        FrameKind::WriteOffer,
+        FrameKind::Reach,
+        FrameKind::Reached,
     ];
 
     fn of(number: u8) -> Option<FrameKind> {
@@ -75,6 +83,8 @@ impl FrameKind {
             FrameKind::Read => 4,
             FrameKind::Request | FrameKind::PeerRequest => REQUEST_BYTES_MAX as u32,
             FrameKind::Accept => ATTRIBUTES_BYTES as u32,
+            FrameKind::SendOffer | FrameKind::WriteOffer => OFFER_BYTES as u32,
+            FrameKind::Reach => LEASE_BYTES as u32,
             FrameKind::ReadRefused
             | FrameKind::Placed
             | FrameKind::Broken
@@ -82,7 +92,8 @@ impl FrameKind {
             | FrameKind::Cancel
             | FrameKind::Confirm
             | FrameKind::Disconnect
-            | FrameKind::Credit => 0,
+            | FrameKind::Credit
+            | FrameKind::Reached => 0,
         }
     }
 }
@@ -105,6 +116,8 @@ const IMMEDIATE: u8 = 1;
 const WRITE_BYTES: usize = 24;
 const ATTRIBUTES_BYTES: usize = 8;
 const ADDRESS_BYTES_MAX: usize = 4 + DISCRIMINATOR_BYTES_MAX;
+const LEASE_BYTES: usize = 16;
+const OFFER_BYTES: usize = LEASE_BYTES + 12;
 /// Attributes, and two addresses.
 pub const REQUEST_BYTES_MAX: usize = ATTRIBUTES_BYTES + 2 * ADDRESS_BYTES_MAX;
 
@@ -117,6 +130,17 @@ pub struct WriteHead {
     pub bytes: u32,
     /// What goes with it.
     pub immediate: Option<u32>,
+}
+
+/// A part of a message that lies in the sender's memory, for the receiver to fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Says whether the sender's connection stands.
+    pub lease: LeaseWords,
+    /// Where it lies there.
+    pub address: u64,
+    /// Bytes of it.
+    pub bytes: u32,
 }
 
 /// Who asks whom for a connection.
@@ -185,12 +209,21 @@ pub enum NicFrame {
     Confirm,
     /// The connection has ended.
     Disconnect,
+    /// The same as [`NicFrame::Send`] of bytes that are to be fetched: the payload says where they lie.
+    SendOffer { bytes: u32, offset: u32, immediate: Option<u32> },
+    /// The same as [`NicFrame::WritePart`] of such.
+    WriteOffer { offset: u32 },
+    /// Whoever can read this there may fetch from this node's memory.
+    Reach(LeaseWords),
+    /// It could be read: offers are welcome.
+    Reached,
 }
 
 impl NicFrame {
     /// Whether it is the connection manager's.
     pub fn is_managers(kind: u8) -> bool {
-        (FrameKind::Request as u8..=FrameKind::Disconnect as u8).contains(&kind)
+        let (first, last) = (FrameKind::Request as u8, FrameKind::Disconnect as u8);
+        (first..=last).contains(&kind) || kind >= FrameKind::Reach as u8
     }
 
     /// The last word of a VI, as a frame.
@@ -209,6 +242,7 @@ impl NicFrame {
         let payload = match self {
             NicFrame::Request(request) | NicFrame::PeerRequest(request) => request.to_bytes(),
             NicFrame::Accept(attributes) => attributes_to_bytes(attributes).to_vec(),
+            NicFrame::Reach(lease) => lease_to_bytes(*lease).to_vec(),
             NicFrame::WriteBegin(head) => {
                 if head.immediate.is_some() {
                     header.flags = IMMEDIATE;
@@ -240,14 +274,16 @@ impl NicFrame {
     #[inline]
     fn fill(&self, header: &mut Header) {
         match *self {
-            NicFrame::Send { bytes, offset, immediate } => {
+            NicFrame::Send { bytes, offset, immediate } | NicFrame::SendOffer { bytes, offset, immediate } => {
                 (header.tag, header.value) = (bytes, offset);
                 if let Some(immediate) = immediate {
                     (header.flags, header.from) = (IMMEDIATE, immediate);
                 }
             }
             NicFrame::Write(to) => place_into(header, to),
-            NicFrame::WritePart { offset } | NicFrame::Data { offset } => header.value = offset,
+            NicFrame::WritePart { offset } | NicFrame::WriteOffer { offset } | NicFrame::Data { offset } => {
+                header.value = offset;
+            }
             NicFrame::ReadRefused { messages } | NicFrame::Placed { messages } => header.value = messages,
             NicFrame::Credit { receives } => header.value = receives,
             NicFrame::Broken { messages, status } => (header.tag, header.value) = (messages, status.0),
@@ -266,6 +302,11 @@ impl NicFrame {
                 NicFrame::Send { bytes: header.tag, offset: header.value, immediate }
             }
             FrameKind::Write => NicFrame::Write(place_of(header)),
+            FrameKind::SendOffer => {
+                let immediate = has_immediate.then_some(header.from);
+                NicFrame::SendOffer { bytes: header.tag, offset: header.value, immediate }
+            }
+            FrameKind::WriteOffer => NicFrame::WriteOffer { offset: header.value },
             FrameKind::WritePart => NicFrame::WritePart { offset: header.value },
             FrameKind::Data => NicFrame::Data { offset: header.value },
             FrameKind::ReadRefused => NicFrame::ReadRefused { messages: header.value },
@@ -290,6 +331,8 @@ impl NicFrame {
             FrameKind::Cancel => NicFrame::Cancel,
             FrameKind::Confirm => NicFrame::Confirm,
             FrameKind::Disconnect => NicFrame::Disconnect,
+            FrameKind::Reach => NicFrame::Reach(lease_of_bytes(exactly(payload)?)),
+            FrameKind::Reached => NicFrame::Reached,
             _ => return None,
         })
     }
@@ -313,6 +356,10 @@ impl NicFrame {
             NicFrame::Confirm => FrameKind::Confirm,
             NicFrame::Disconnect => FrameKind::Disconnect,
             NicFrame::Credit { .. } => FrameKind::Credit,
+            NicFrame::SendOffer { .. } => FrameKind::SendOffer,
+            NicFrame::WriteOffer { .. } => FrameKind::WriteOffer,
+            NicFrame::Reach(_) => FrameKind::Reach,
+            NicFrame::Reached => FrameKind::Reached,
         }
     }
 }
@@ -334,6 +381,25 @@ impl WriteHead {
         let address = u64::from(word(0)) | u64::from(word(4)) << 32;
         let to = RemotePlace { address, handle: MemoryHandle(word(8)) };
         Some(WriteHead { to, bytes: word(12), immediate: has_immediate.then(|| word(16)) })
+    }
+}
+
+impl Offer {
+    /// As it goes behind its frame.
+    pub fn to_bytes(self) -> [u8; OFFER_BYTES] {
+        let mut bytes = [0; OFFER_BYTES];
+        bytes[..LEASE_BYTES].copy_from_slice(&lease_to_bytes(self.lease));
+        bytes[16..24].copy_from_slice(&self.address.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.bytes.to_le_bytes());
+        bytes
+    }
+
+    /// What came behind its frame.
+    pub fn of_bytes(bytes: &[u8]) -> Option<Offer> {
+        let (lease, rest) = bytes.split_first_chunk::<LEASE_BYTES>()?;
+        let (address, rest) = rest.split_first_chunk()?;
+        let (address, bytes) = (u64::from_le_bytes(*address), u32::from_le_bytes(*exactly(rest)?));
+        Some(Offer { lease: lease_of_bytes(lease), address, bytes })
     }
 }
 
@@ -385,6 +451,18 @@ fn attributes_of_bytes(bytes: &[u8; ATTRIBUTES_BYTES]) -> Option<ViAttributes> {
         remote_read: enables & 2 != 0,
         credit: enables & 4 != 0,
     })
+}
+
+fn lease_to_bytes(lease: LeaseWords) -> [u8; LEASE_BYTES] {
+    let mut bytes = [0; LEASE_BYTES];
+    bytes[..8].copy_from_slice(&lease.address.to_le_bytes());
+    bytes[8..].copy_from_slice(&lease.value);
+    bytes
+}
+
+fn lease_of_bytes(bytes: &[u8; LEASE_BYTES]) -> LeaseWords {
+    let [a, b, c, d, e, f, g, h, value @ ..] = *bytes;
+    LeaseWords { address: u64::from_le_bytes([a, b, c, d, e, f, g, h]), value }
 }
 
 fn place_into(header: &mut Header, place: RemotePlace) {

@@ -79,7 +79,8 @@ fn system() -> Result<NicSystem, Box<dyn Error>> {
     let description = musubi_config::load(&musubi_config::find(None)?)?;
     let nics = description.nics();
     let entries = nics.entries.iter().map(|entry| (entry.name.clone(), entry.processes));
-    Ok(NicSystem::new(entries, nics.topology.clone()))
+    let is_trusted = |name: &str| nics.entries.iter().any(|entry| entry.name == name && entry.is_trusted);
+    Ok(NicSystem::new(entries, nics.topology.clone()).trusting(is_trusted))
 }
 
 /// Connects a VI with who listens by a name at the server, which may not have begun.

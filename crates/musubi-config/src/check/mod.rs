@@ -78,6 +78,7 @@ const STEPS: &[Column] = &[
 const NICS: &[Column] = &[
     Column::words("NIC", 0),
     Column::number("processes", 2),
+    Column::words("trust", 2),
     Column::words("shared memory", 1),
     Column::words("TCP, first port", 0),
 ];
@@ -119,7 +120,8 @@ fn nics(nics: &Nics, width: Option<usize>) -> Option<String> {
         let place = NodeId::of_slot(number, 0).and_then(|node| nics.topology.nodes.get(&node));
         let Some(place) = place else { continue };
         let address = place.tcp.as_deref().unwrap_or("-");
-        table.add_row([&entry.name, &entry.processes.to_string(), machine(place), address]);
+        let trust = if entry.is_trusted { "trusted" } else { "hostile" };
+        table.add_row([&entry.name, &entry.processes.to_string(), trust, machine(place), address]);
     }
     let Topology { system, hash, network, .. } = &nics.topology;
     let heading = format!("System {system}: {} NICs, hash {hash:#018x}", nics.entries.len());

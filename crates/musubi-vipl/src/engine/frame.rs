@@ -51,7 +51,8 @@ pub enum ViFrame {
         /// Messages and writes that are in their place and were not told of yet.
         messages: u32,
     },
-    /// So many messages and writes more are in their place (level of reception only).
+    /// So many messages and writes more are in their place: all of them at the level of reception, at the others those of
+    /// which a part was offered. Of the unreliable ones it says that they were taken, wherever they are.
     Placed {
         /// How many.
         messages: u32,
@@ -77,6 +78,8 @@ pub enum Handed {
     Accepted,
     /// It is on its way; [`super::Vi::accepted`] says when the remote side has it. Numbers rise.
     Numbered(u64),
+    /// The remote side fetches the payload from where it lies, and says by [`ViFrame::Placed`] when it has the message.
+    Offered,
     /// No room now; [`super::Vi::pump`] is to be called when there is.
     Full,
 }
@@ -98,8 +101,20 @@ pub trait LocalMemory {
     /// Bytes of a payload.
     fn bytes(payload: &Self::Payload) -> u32;
 
-    /// Copies a payload into these places, which have room for it together.
-    fn place(&mut self, payload: &Self::Payload, into: impl Iterator<Item = LocalPlace>);
+    /// Whether a payload did not come with its frame but is offered: it is to be fetched from where the peer has it.
+    #[inline]
+    fn is_offered(_payload: &Self::Payload) -> bool {
+        false
+    }
+
+    /// Moves a payload into these places, which have room for it together. False if it is not to be had: an offered one only.
+    fn place(&mut self, payload: &Self::Payload, into: impl Iterator<Item = LocalPlace>) -> bool;
+
+    /// Whether the peer's connection stands, after all payloads of a message were placed of which some were offered: what was
+    /// fetched is what the peer had posted.
+    fn still_stands(&mut self) -> bool {
+        true
+    }
 
     /// Writes a completion into a descriptor: the status last, with release order. Whether its memory is still registered.
     fn complete(&mut self, descriptor: &Descriptor, completion: &Completion) -> bool;

@@ -39,6 +39,8 @@ struct Assembly {
     first: ViFrame,
     came: u32,
     sink: Sink,
+    /// A part of it was offered: the sender waits until it is placed.
+    is_offered: bool,
 }
 
 /// What has come in part.
@@ -69,6 +71,15 @@ struct Fragment {
 
 /// The peer does not follow the protocol.
 struct Violation;
+
+/// Why a part is not where it belongs.
+#[derive(Clone, Copy)]
+enum Misplaced {
+    /// It may not be there.
+    NoPlace(AsyncError),
+    /// It was offered, and is not to be had.
+    Gone,
+}
 
 impl Vi {
     /// A frame came. What it makes this side say goes out at once, as far as there is room.
@@ -122,9 +133,11 @@ impl Vi {
         if self.state != ViState::Connected {
             return Ok(());
         }
+        let is_offered = assembly.is_offered || M::is_offered(payload);
         let sink = match self.place(&assembly, part, payload, protection, memory) {
             Ok(()) => assembly.sink,
-            Err(error) => {
+            Err(Misplaced::Gone) => return self.is_gone(memory),
+            Err(Misplaced::NoPlace(error)) => {
                 self.does_not_fit(assembly.sink, error, part.immediate, memory);
                 Sink::Nowhere
             }
@@ -134,12 +147,31 @@ impl Vi {
         }
         let came = assembly.came + part.length;
         if came < part.bytes {
-            self.incoming.assembly = Some(Assembly { came, sink, ..assembly });
+            self.incoming.assembly = Some(Assembly { came, sink, is_offered, ..assembly });
             return Ok(());
+        }
+        if is_offered && !memory.still_stands() {
+            return self.is_gone(memory);
         }
         self.incoming.assembly = None;
         self.message_came(sink, part, protection, memory);
+        self.note_taken(is_offered);
         Ok(())
+    }
+
+    /// What was offered is not to be had, or not any more: the sender has ended the connection, or does not keep to what it says.
+    fn is_gone(&mut self, memory: &mut impl LocalMemory) -> Result<(), Violation> {
+        let messages = core::mem::take(&mut self.outgoing.owed);
+        self.outgoing.farewell = Some(ViFrame::Broken { messages, status: Status::TRANSPORT_ERROR });
+        self.end(AsyncError::ConnectionLost, memory);
+        Ok(())
+    }
+
+    /// A message was taken whole: its sender may wait to hear so.
+    fn note_taken(&mut self, is_offered: bool) {
+        if self.state == ViState::Connected && (is_offered || self.attributes.reliability == Reliability::Reception) {
+            self.outgoing.owed += 1;
+        }
     }
 
     /// The message that a part belongs to: the one that has begun, or a new one.
@@ -160,7 +192,7 @@ impl Vi {
             Some(assembly) if part.offset == assembly.came && is_same(&assembly.first, &part.frame) => Ok(assembly),
             None if part.offset == 0 => {
                 let sink = self.sink_for(part, protection, memory);
-                Ok(Assembly { first: part.frame, came: 0, sink })
+                Ok(Assembly { first: part.frame, came: 0, sink, is_offered: false })
             }
             _ => Err(Violation),
         }
@@ -207,25 +239,27 @@ impl Vi {
         payload: &M::Payload,
         protection: &Protection,
         memory: &mut M,
-    ) -> Result<(), AsyncError> {
-        match assembly.sink {
-            Sink::Nowhere => {}
+    ) -> Result<(), Misplaced> {
+        let is_placed = match assembly.sink {
+            Sink::Nowhere => true,
             Sink::Registered(to) => {
-                let address = to.address.checked_add(u64::from(part.offset)).ok_or(AsyncError::WriteProtection)?;
+                let no_place = Misplaced::NoPlace(AsyncError::WriteProtection);
+                let address = to.address.checked_add(u64::from(part.offset)).ok_or(no_place)?;
                 let (tag, handle) = (self.attributes.tag, to.handle);
                 protection
                     .check(tag, Access::RemoteWrite, handle, address, part.length)
-                    .map_err(|NotPermitted| AsyncError::WriteProtection)?;
-                memory.place(payload, Places::one(&LocalPlace { address, handle, bytes: part.length }));
+                    .map_err(|NotPermitted| no_place)?;
+                memory.place(payload, Places::one(&LocalPlace { address, handle, bytes: part.length }))
             }
             Sink::Receive(number) => {
-                let receive = self.receives.descriptor(number).ok_or(AsyncError::Catastrophic)?;
+                let no_descriptor = Misplaced::NoPlace(AsyncError::Catastrophic);
+                let receive = self.receives.descriptor(number).ok_or(no_descriptor)?;
                 self.check_receive(receive, part.offset, part.length, protection)
-                    .map_err(|NotPermitted| AsyncError::ConnectionLost)?;
-                memory.place(payload, receive.segments.part(part.offset, part.length));
+                    .map_err(|NotPermitted| Misplaced::NoPlace(AsyncError::ConnectionLost))?;
+                memory.place(payload, receive.segments.part(part.offset, part.length))
             }
-        }
-        Ok(())
+        };
+        if is_placed { Ok(()) } else { Err(Misplaced::Gone) }
     }
 
     /// All parts of a message have come.
@@ -233,7 +267,7 @@ impl Vi {
         let immediate = part.immediate.unwrap_or(0);
         let bits = part.immediate.map_or(Status::default(), |_| Status::IMMEDIATE).and(Status::DONE);
         match (sink, part.immediate) {
-            (Sink::Nowhere, _) => return,
+            (Sink::Nowhere, _) => {}
             (Sink::Receive(number), _) => {
                 let status = Status::OP_RECEIVE.and(bits);
                 self.receives.end_work(number, Completion { bytes: part.bytes, immediate, status });
@@ -256,9 +290,6 @@ impl Vi {
                 let status = Status::OP_REMOTE_WRITE.and(bits);
                 self.receives.end_work(number, Completion { bytes: part.bytes, immediate, status });
             }
-        }
-        if self.attributes.reliability == Reliability::Reception {
-            self.outgoing.owed += 1;
         }
     }
 
@@ -330,7 +361,10 @@ impl Vi {
             self.break_unless_unreliable(Status::TRANSPORT_ERROR, AsyncError::ConnectionLost, memory);
             return Ok(());
         }
-        memory.place(payload, read.segments.part(offset, length));
+        // Answers are never offered.
+        if M::is_offered(payload) || !memory.place(payload, read.segments.part(offset, length)) {
+            return Err(Violation);
+        }
         asked.came += length;
         if asked.came == bytes {
             let number = asked.number;

@@ -16,6 +16,7 @@ mod credit;
 mod descriptor;
 mod frame;
 mod incoming;
+mod lease;
 mod outgoing;
 mod protection;
 mod segments;
@@ -29,6 +30,7 @@ pub use attributes::{Limits, MemoryAttributes, Mismatch, Reliability, ViAttribut
 pub use completion_queue::{CompletionQueue, CompletionSource, TooSmall};
 pub use descriptor::{CONTROL_BYTES, ControlWords, Descriptor, Operation, SEGMENT_BYTES, SegmentWords};
 pub use frame::{Handed, LocalMemory, ViFrame, Wire};
+pub use lease::{Lease, LeaseWords};
 pub use protection::{Access, MemoryHandle, NotPermitted, Protection, RegistrationError, RemotePlace, TagHandle};
 pub use segments::{LocalPlace, Places, Segments};
 pub use status::{AsyncError, Completion, Status};

@@ -5,7 +5,8 @@
 //! again for every part that goes out, so a region that is given up meanwhile is not read.
 //!
 //! How it works: in turn a part of an answer and a part of what was posted, until the wire is full or nothing is left. When a
-//! send has ended depends on the level: handed over, accepted, or placed.
+//! send has ended depends on the level: handed over, accepted, or placed. One of which a part was offered, so that the peer
+//! fetches it, has ended when it is placed, at every level: its memory is read until then.
 
 use alloc::collections::VecDeque;
 
@@ -43,9 +44,11 @@ pub(super) struct Answer {
 pub(super) struct Outgoing {
     /// Bytes of the first descriptor whose work has not ended that were handed over.
     said: u32,
+    /// A part of that descriptor was offered.
+    has_offered: bool,
     /// Frames that were numbered, and the descriptors that they end (level of delivery).
     unaccepted: VecDeque<(u64, u64)>,
-    /// Descriptors whose data is to be confirmed (level of reception).
+    /// Descriptors whose data is to be confirmed: of the level of reception, and those of which a part was offered.
     pub(super) unplaced: VecDeque<u64>,
     pub(super) asked: VecDeque<Asked>,
     pub(super) answers: VecDeque<Answer>,
@@ -212,6 +215,7 @@ impl Vi {
             return Err(Stop::Wait);
         }
         self.outgoing.said += part;
+        self.outgoing.has_offered |= handed == Handed::Offered;
         if self.outgoing.said == bytes {
             self.outgoing.said = 0;
             self.sends.begin_next();
@@ -250,6 +254,9 @@ impl Vi {
 
     /// All of a message was handed over: when has its work ended?
     fn await_end(&mut self, number: u64, operation: Operation, bytes: u32, handed: Handed) {
+        if core::mem::take(&mut self.outgoing.has_offered) {
+            return self.outgoing.unplaced.push_back(number);
+        }
         match (self.attributes.reliability, handed) {
             (Reliability::Reception, _) => self.outgoing.unplaced.push_back(number),
             (Reliability::Delivery, Handed::Numbered(frame)) => self.outgoing.unaccepted.push_back((frame, number)),

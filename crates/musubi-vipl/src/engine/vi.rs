@@ -15,6 +15,7 @@ use super::credit::Credit;
 use super::descriptor::{Descriptor, Operation};
 use super::frame::{LocalMemory, ViFrame, Wire};
 use super::incoming::Incoming;
+use super::lease::{Lease, LeaseWords};
 use super::outgoing::Outgoing;
 use super::protection::Protection;
 use super::status::{AsyncError, Completion, Status};
@@ -93,6 +94,8 @@ pub struct Vi {
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     pub(super) credit: Credit,
+    /// Says to a peer that fetches what was offered whether the connection stands.
+    lease: Option<Lease>,
     peer: Option<PeerVi>,
     happened: Happened,
 }
@@ -108,6 +111,7 @@ impl Vi {
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
             credit: Credit::default(),
+            lease: None,
             peer: None,
             happened: Happened::default(),
         }
@@ -185,6 +189,11 @@ impl Vi {
         self.in_state(ViState::ConnectPending)?;
         self.state = ViState::Idle;
         Ok(())
+    }
+
+    /// What this side offers of its connection stands under this lease: it is over before anything is flushed.
+    pub fn offer_under(&mut self, lease: Lease) -> LeaseWords {
+        self.lease.insert(lease).words()
     }
 
     /// `VipConnectAccept` with this VI.
@@ -269,6 +278,12 @@ impl Vi {
         self.queue(queue).has_room()
     }
 
+    /// Whether one descriptor is posted for sending that has not been taken back, and no more.
+    #[inline]
+    pub fn has_one_send(&self) -> bool {
+        self.sends.has_one_open()
+    }
+
     /// The last word of a connection that this side has ended, if the wire had no room for it yet: it goes with whoever
     /// carries frames, as the VI may be connected anew before there is room.
     pub fn take_farewell(&mut self) -> Option<ViFrame> {
@@ -336,6 +351,7 @@ impl Vi {
 
     /// Completes everything that was posted.
     fn flush(&mut self, memory: &mut impl LocalMemory) {
+        self.lease = None;
         let partial = Status::FLUSHED.and(Status::PARTIAL_ERROR);
         if let Some(number) = self.outgoing.partly_sent(&self.sends) {
             let status = self.sends.descriptor(number).map_or(Status::FLUSHED, |send| Status::of_send(send.operation));

@@ -139,6 +139,12 @@ impl WorkQueue {
         self.ring.get(self.place(number))
     }
 
+    /// Whether one descriptor is posted that the program was not told of, and no more.
+    #[inline]
+    pub(super) fn has_one_open(&self) -> bool {
+        self.end - self.told == 1
+    }
+
     /// Whether nothing is posted.
     pub(super) fn is_empty(&self) -> bool {
         self.first == self.end

@@ -37,6 +37,8 @@ impl<B: Block> NicState<B> {
             NicFrame::Cancel => self.cancel_came(peer, theirs, links),
             NicFrame::Confirm => self.confirm_came(peer, ours),
             NicFrame::Disconnect => self.disconnect_came(peer, ours, links),
+            NicFrame::Reach(lease) => self.reach_came(peer, lease, links),
+            NicFrame::Reached => self.carriage.peer(peer).fetches = true,
             _ => self.refuse(),
         }
     }

@@ -7,7 +7,7 @@ use super::connection::Connection;
 use super::frames::Edge;
 use super::{NicState, ViEntry, ViNumber};
 use crate::address::Address;
-use crate::engine::{PeerVi, ViAttributes};
+use crate::engine::{Lease, PeerVi, ViAttributes};
 use crate::error::ViError;
 use crate::slots::Slots;
 use crate::wire::{NicFrame, Request, ViName};
@@ -220,7 +220,8 @@ impl<B: Block> NicState<B> {
         if entry.vi.establish(PeerVi { attributes: theirs }).is_ok() {
             let class = class_of(entry.vi.attributes());
             let here = attempt.here;
-            entry.connection = Some(Connection { peer, here, there, class, has_begun_write: false, write: None });
+            let lease = entry.vi.offer_under(Lease::new(here.0, self.incarnation));
+            entry.connection = Some(Connection::new(peer, (here, there), class, lease));
             attempt.outcome = Some(Ok(theirs));
             attempt.asked = None;
             self.changes += 1;

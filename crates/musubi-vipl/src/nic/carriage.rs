@@ -8,16 +8,18 @@
 //! first. Frames for this node itself are kept in a queue that whoever has the NIC empties before the call returns.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use musubi_transport::frame::Header;
 use musubi_transport::limits::PART_BYTES_MAX;
-use musubi_transport::links::{Links, Sent};
+use musubi_transport::links::{Links, Reach, Sent};
 use musubi_transport::{NodeId, Priority};
 
 use super::connection::Connection;
+use super::offers::OFFER_BYTES_MIN;
 use super::pacing::Pace;
-use crate::engine::{Handed, Places, Segments, ViFrame, Wire};
+use crate::engine::{Handed, Lease, LeaseWords, Places, Segments, ViFrame, Wire};
 use crate::memory::RegisteredMemory;
 use crate::wire::{NicFrame, ViName, WriteHead};
 
@@ -27,6 +29,8 @@ pub(super) const OUTBOX_MAX: usize = 256;
 const LOCAL_MAX: usize = 16;
 /// Most bytes of a message in one frame.
 pub(super) const PIECE_BYTES_MAX: u32 = PART_BYTES_MAX as u32;
+/// Names no connection: the NIC's own lease.
+const OF_THE_NIC: u32 = u32::MAX;
 /// Classes of frames.
 const CLASSES: usize = Priority::COUNT;
 
@@ -46,6 +50,12 @@ pub(super) struct PeerNode {
     pub(super) waiting: Vec<u16>,
     /// Frames that were dropped because the outbox was full.
     pub(super) dropped: u64,
+    /// What it said can be read there by who may fetch from it.
+    pub(super) readable: Option<LeaseWords>,
+    /// The way into its memory, if it is trusted and was seen to be there.
+    pub(super) reach: Option<Arc<dyn Reach>>,
+    /// Whether it fetches what it is offered.
+    pub(super) fetches: bool,
 }
 
 /// Ways to other nodes.
@@ -59,10 +69,14 @@ pub(super) struct Carriage {
     pub(super) local_waiting: Vec<u16>,
     scratch: Vec<u8>,
     pub(super) piece_bytes_max: u32,
+    /// Shorter messages are not offered.
+    pub(super) offer_bytes_min: u32,
+    /// What others try to read, to see whether they can fetch from this process.
+    pub(super) lease: Lease,
 }
 
 impl Carriage {
-    pub(super) fn new(me: NodeId) -> Carriage {
+    pub(super) fn new(me: NodeId, incarnation: u32) -> Carriage {
         Carriage {
             me,
             peers: Vec::new(),
@@ -71,6 +85,8 @@ impl Carriage {
             local_waiting: Vec::new(),
             scratch: Vec::new(),
             piece_bytes_max: PIECE_BYTES_MAX,
+            offer_bytes_min: OFFER_BYTES_MIN,
+            lease: Lease::new(OF_THE_NIC, incarnation),
         }
     }
 
@@ -88,6 +104,9 @@ impl Carriage {
                 unaccepted: core::array::from_fn(|_| VecDeque::new()),
                 waiting: Vec::new(),
                 dropped: 0,
+                readable: None,
+                reach: None,
+                fetches: false,
             });
         }
         place
@@ -116,7 +135,7 @@ impl Carriage {
     /// The link with a peer has ended: nothing is under way to it.
     pub(super) fn forget(&mut self, place: u16) {
         let peer = self.peer(place);
-        peer.is_linked = false;
+        (peer.is_linked, peer.readable, peer.reach, peer.fetches) = (false, None, None, false);
         peer.outbox.clear();
         peer.waiting.clear();
         peer.unaccepted.iter_mut().for_each(VecDeque::clear);
@@ -178,8 +197,13 @@ impl Carriage {
 }
 
 impl PeerNode {
+    /// Whether nothing of the connection manager's waits for room.
+    pub(super) fn outbox_is_empty(&self) -> bool {
+        self.outbox.is_empty()
+    }
+
     #[inline]
-    fn note(&mut self, class: Priority, sent: Sent, of: ViName) -> Handed {
+    pub(super) fn note(&mut self, class: Priority, sent: Sent, of: ViName) -> Handed {
         match sent {
             Sent::Delivered => Handed::Accepted,
             Sent::Numbered(number) => {
@@ -202,6 +226,8 @@ pub(super) struct ViWire<'w, L> {
     pub(super) pace: Option<(&'w mut Pace, u64)>,
     /// The VI's place, which waits if there is no room.
     pub(super) place: u16,
+    /// Whether what is handed over is all that is posted.
+    pub(super) is_alone: bool,
 }
 
 impl<L: Links> ViWire<'_, L> {
@@ -277,7 +303,7 @@ impl<L: Links> ViWire<'_, L> {
 
     /// There is no room now.
     #[cold]
-    fn wait(&mut self) -> Handed {
+    pub(super) fn wait(&mut self) -> Handed {
         let peer = self.connection.peer;
         let is_local = self.carriage.is_me(peer);
         let waiting = if is_local { &mut self.carriage.local_waiting } else { &mut self.carriage.peer(peer).waiting };
@@ -290,7 +316,8 @@ impl<L: Links> ViWire<'_, L> {
     /// A part of a write; the first of several is preceded by where the write goes.
     fn put_write(&mut self, head: WriteHead, offset: u32, payload: Places<'_>) -> Handed {
         let bytes = payload.bytes();
-        if bytes == head.bytes && head.immediate.is_none() {
+        let is_offered = self.offers((head.bytes, offset), &payload);
+        if bytes == head.bytes && head.immediate.is_none() && !is_offered {
             return self.put(&NicFrame::Write(head.to), payload, true);
         }
         if !self.connection.has_begun_write {
@@ -299,7 +326,11 @@ impl<L: Links> ViWire<'_, L> {
             }
             self.connection.has_begun_write = true;
         }
-        let handed = self.put(&NicFrame::WritePart { offset }, payload, true);
+        let handed = if is_offered {
+            self.offer(&NicFrame::WriteOffer { offset }, payload)
+        } else {
+            self.put(&NicFrame::WritePart { offset }, payload, true)
+        };
         if handed != Handed::Full && offset + bytes == head.bytes {
             self.connection.has_begun_write = false;
         }
@@ -346,6 +377,9 @@ impl<L: Links> ViWire<'_, L> {
     fn hand_over(&mut self, frame: &ViFrame, payload: Places<'_>) -> Handed {
         let nothing = Segments::NONE;
         match *frame {
+            ViFrame::Send { bytes, offset, immediate } if self.offers((bytes, offset), &payload) => {
+                self.offer(&NicFrame::SendOffer { bytes, offset, immediate }, payload)
+            }
             ViFrame::Send { bytes, offset, immediate } => {
                 self.put(&NicFrame::Send { bytes, offset, immediate }, payload, true)
             }

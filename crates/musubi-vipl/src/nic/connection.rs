@@ -1,11 +1,15 @@
 //! One connection of a VI, as frames know it.
 
+use alloc::boxed::Box;
+
 use musubi_transport::Priority;
 
+use super::offers::TheirLease;
+use crate::engine::LeaseWords;
 use crate::wire::{ViName, WriteHead};
 
 /// The way to the other VI.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Connection {
     /// Place of the other node.
     pub(super) peer: u16,
@@ -19,6 +23,21 @@ pub(super) struct Connection {
     pub(super) has_begun_write: bool,
     /// The write of the other side that has begun.
     pub(super) write: Option<WriteHead>,
+    /// A part was offered, and the other side has not said since that it has a message.
+    pub(super) has_offered: bool,
+    /// Under which what this side offers stands.
+    pub(super) lease: LeaseWords,
+    /// What the other side's last offer stands under, once it has made one.
+    pub(super) theirs: Option<Box<TheirLease>>,
+}
+
+impl Connection {
+    /// One that has just been made.
+    pub(super) fn new(peer: u16, (here, there): (ViName, ViName), class: Priority, lease: LeaseWords) -> Connection {
+        let (write, theirs) = (None, None);
+        let (has_begun_write, has_offered) = (false, false);
+        Connection { peer, here, there, class, has_begun_write, write, has_offered, lease, theirs }
+    }
 }
 
 /// Names of ends: the VI's place, and how many connections the NIC had begun before.

@@ -9,6 +9,7 @@ use musubi_transport::frame::Header;
 use musubi_transport::links::{Block, Links, Payload};
 
 use super::carriage::ViWire;
+use super::offers::{Offered, TheirLease};
 use super::{NicState, ViEntry};
 use crate::engine::{Completion, Descriptor, LocalMemory, LocalPlace, MemoryHandle, RemotePlace, ViFrame};
 use crate::memory::RegisteredMemory;
@@ -22,6 +23,8 @@ pub(super) enum Came<'p, B> {
     Bytes(&'p [u8]),
     /// As the link gave it.
     Payload(&'p Payload<B>),
+    /// Still where the sender has it.
+    Offered(Offered),
 }
 
 impl<B: Block> Came<'_, B> {
@@ -30,6 +33,7 @@ impl<B: Block> Came<'_, B> {
             Came::Word(_, bytes) => *bytes,
             Came::Bytes(bytes) => bytes.len() as u32,
             Came::Payload(payload) => payload.len() as u32,
+            Came::Offered(offered) => offered.bytes,
         }
     }
 
@@ -38,6 +42,7 @@ impl<B: Block> Came<'_, B> {
         match self {
             Came::Payload(payload) => payload.copy_to(into),
             Came::Bytes(bytes) => copy(bytes, into),
+            Came::Offered(_) => 0,
             Came::Word(word, bytes) => {
                 let word = word.to_le_bytes();
                 copy(&word[..(*bytes as usize).min(word.len())], into)
@@ -55,12 +60,14 @@ fn copy(from: &[u8], into: &mut [u8]) -> usize {
 /// The program's memory, as the engine sees it.
 pub(super) struct Edge<'e, 'p, B> {
     memory: &'e RegisteredMemory,
+    /// Of the connection whose frame came, if parts of its messages were offered.
+    theirs: Option<&'e TheirLease>,
     payload: PhantomData<&'p B>,
 }
 
 impl<'e, B> Edge<'e, '_, B> {
     pub(super) fn of(memory: &'e RegisteredMemory) -> Self {
-        Edge { memory, payload: PhantomData }
+        Edge { memory, theirs: None, payload: PhantomData }
     }
 }
 
@@ -73,7 +80,12 @@ impl<'p, B: Block> LocalMemory for Edge<'_, 'p, B> {
     }
 
     #[inline]
-    fn place(&mut self, payload: &Came<'p, B>, into: impl Iterator<Item = LocalPlace>) {
+    fn is_offered(payload: &Came<'p, B>) -> bool {
+        matches!(payload, Came::Offered(_))
+    }
+
+    #[inline]
+    fn place(&mut self, payload: &Came<'p, B>, into: impl Iterator<Item = LocalPlace>) -> bool {
         let word;
         let bytes = match payload {
             Came::Word(value, bytes) => {
@@ -83,15 +95,24 @@ impl<'p, B: Block> LocalMemory for Edge<'_, 'p, B> {
             Came::Bytes(bytes) => bytes,
             Came::Payload(Payload::Short(short)) => short.bytes(),
             Came::Payload(Payload::Owned(bytes)) => bytes,
-            Came::Payload(Payload::Lent(block)) => return place_block(self.memory, block, into),
+            Came::Payload(Payload::Lent(block)) => {
+                place_block(self.memory, block, into);
+                return true;
+            }
+            Came::Offered(offered) => return place_offered(self.memory, offered, into),
         };
         let mut rest = bytes;
         for place in into {
-            let Some((now, later)) = rest.split_at_checked(place.bytes as usize) else { return };
+            let Some((now, later)) = rest.split_at_checked(place.bytes as usize) else { return true };
             // The engine has checked the place; should it not be registered, nothing is written.
             let _ = self.memory.copy_in(place, now);
             rest = later;
         }
+        true
+    }
+
+    fn still_stands(&mut self) -> bool {
+        self.theirs.is_some_and(TheirLease::stands)
     }
 
     #[inline]
@@ -113,6 +134,15 @@ fn place_block(memory: &RegisteredMemory, block: &impl Block, into: impl Iterato
     }
 }
 
+fn place_offered(memory: &RegisteredMemory, offered: &Offered, mut into: impl Iterator<Item = LocalPlace>) -> bool {
+    let mut offset = 0;
+    into.all(|place| {
+        let at = offset;
+        offset += u64::from(place.bytes);
+        memory.fetch_in(place, |room| offered.fetch(at, room))
+    })
+}
+
 impl<B: Block> NicState<B> {
     /// A frame came from a node.
     #[inline]
@@ -129,7 +159,7 @@ impl<B: Block> NicState<B> {
         let name = ViName(header.to);
         let found = name.place().and_then(|place| Some((place, self.vis.at_place_mut(place)?.1)));
         let Some((place, entry)) = found else { return self.refuse() };
-        let ViEntry { vi, connection, pace, .. } = entry;
+        let ViEntry { connection, .. } = entry;
         let is_theirs = |connection: &&mut super::Connection| {
             connection.here == name && self.carriage.peer(connection.peer).node == from
         };
@@ -137,15 +167,65 @@ impl<B: Block> NicState<B> {
         let (frame, came) = match of_header(header, &came, &mut connection.write) {
             Meaning::Frame(frame) => (frame, came),
             Meaning::Told(frame) => (frame, Came::Bytes(&[])),
+            Meaning::Offer(frame) => return self.offer_came(place, &frame, &came, links),
             Meaning::Head => return,
             Meaning::Nothing => return self.refuse(),
         };
+        self.frame_for(place, &frame, &came, links);
+    }
+
+    /// Gives a frame to the connected VI in a place.
+    #[inline(always)]
+    fn frame_for(&mut self, place: u16, frame: &ViFrame, came: &Came<'_, B>, links: &mut impl Links<Block = B>) {
+        let Some((_, ViEntry { vi, connection: Some(connection), pace, .. })) = self.vis.at_place_mut(place) else {
+            return;
+        };
+        if connection.theirs.is_some() || connection.has_offered {
+            return self.frame_beside_offers(place, frame, came, links);
+        }
         let (carriage, memory) = (&mut self.carriage, &self.memory);
         let pace = pace.as_deref_mut().map(|pace| (pace, self.now_ns));
-        let mut wire = ViWire { carriage, links, memory, connection, pace, place };
-        vi.frame(&frame, &came, &self.protection, &mut wire, &mut Edge::of(memory));
+        let is_alone = vi.has_one_send();
+        let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone };
+        vi.frame(frame, came, &self.protection, &mut wire, &mut Edge::of(memory));
         self.settle(place);
         self.note_pace(place);
+    }
+
+    /// The same of a connection of which parts are, or were, offered.
+    #[inline(never)]
+    fn frame_beside_offers(
+        &mut self,
+        place: u16,
+        frame: &ViFrame,
+        came: &Came<'_, B>,
+        links: &mut impl Links<Block = B>,
+    ) {
+        let Some((_, ViEntry { vi, connection: Some(connection), pace, .. })) = self.vis.at_place_mut(place) else {
+            return;
+        };
+        connection.has_offered &= !matches!(frame, ViFrame::Placed { .. });
+        let theirs = connection.theirs.take();
+        let (carriage, memory) = (&mut self.carriage, &self.memory);
+        let pace = pace.as_deref_mut().map(|pace| (pace, self.now_ns));
+        let is_alone = vi.has_one_send();
+        let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone };
+        let mut edge = Edge { theirs: theirs.as_deref(), ..Edge::of(memory) };
+        vi.frame(frame, came, &self.protection, &mut wire, &mut edge);
+        connection.theirs = theirs;
+        self.settle(place);
+        self.note_pace(place);
+    }
+
+    /// A part of a message is offered to a VI by its peer.
+    #[inline(never)]
+    fn offer_came(&mut self, place: u16, frame: &ViFrame, came: &Came<'_, B>, links: &mut impl Links<Block = B>) {
+        let peer = self.vis.at_place_mut(place).and_then(|(_, entry)| Some(entry.connection.as_ref()?.peer));
+        let Some((offered, lease)) = peer.and_then(|peer| self.offered(peer, came)) else { return self.refuse() };
+        if let Some((_, ViEntry { connection: Some(connection), .. })) = self.vis.at_place_mut(place) {
+            connection.theirs = Some(lease);
+        }
+        self.frame_for(place, frame, &Came::Offered(offered), links);
     }
 
     /// A frame is of no connection that there is.
@@ -167,6 +247,8 @@ enum Meaning {
     Frame(ViFrame),
     /// This, and what came is a part of it.
     Told(ViFrame),
+    /// This, to the VI, with what came only saying where the bytes are.
+    Offer(ViFrame),
     /// Where the parts that follow go.
     Head,
     /// Nothing that there is.
@@ -183,6 +265,13 @@ fn of_header<B: Block>(header: &Header, came: &Came<'_, B>, write: &mut Option<W
         NicFrame::WritePart { offset } => match *write {
             None => return Meaning::Nothing,
             Some(WriteHead { to, bytes, immediate }) => part(to, bytes, offset, immediate),
+        },
+        NicFrame::SendOffer { bytes, offset, immediate } => {
+            return Meaning::Offer(ViFrame::Send { bytes, offset, immediate });
+        }
+        NicFrame::WriteOffer { offset } => match *write {
+            None => return Meaning::Nothing,
+            Some(WriteHead { to, bytes, immediate }) => return Meaning::Offer(part(to, bytes, offset, immediate)),
         },
         NicFrame::Data { offset } => ViFrame::Data { offset },
         NicFrame::ReadRefused { messages } => ViFrame::ReadRefused { messages },

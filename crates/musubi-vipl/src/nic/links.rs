@@ -23,6 +23,7 @@ impl<B: Block> NicState<B> {
         let known = self.carriage.peer(peer);
         (known.is_linked, known.is_absent) = (true, false);
         self.changes += 1;
+        self.tell_reach(peer, links);
         self.for_attempts_at(
             node,
             |state, place, links| {

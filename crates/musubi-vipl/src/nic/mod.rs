@@ -38,6 +38,7 @@ mod frames;
 mod lent;
 mod links;
 mod notifying;
+mod offers;
 mod pacing;
 mod protocol;
 mod resources;
@@ -136,6 +137,8 @@ pub struct NicState<B> {
     notifying: Notifying,
     counts: [ClassCounts; Priority::COUNT],
     names: Names,
+    /// Tells one run of this node from another.
+    incarnation: u32,
     news: VecDeque<ErrorNews>,
     /// Errors that found no room in `news`.
     news_lost: u64,
@@ -159,13 +162,14 @@ impl<B: Block> NicState<B> {
             queues: Slots::new(limits.completion_queues),
             protection: Protection::new(&limits, incarnation),
             memory: RegisteredMemory::new(),
-            carriage: Carriage::new(me),
+            carriage: Carriage::new(me, incarnation),
             connecting: Connecting::default(),
             alarms: Alarms::default(),
             paced: Paced::default(),
             notifying: Notifying::default(),
             counts: [ClassCounts::default(); Priority::COUNT],
             names: Names::new(incarnation),
+            incarnation,
             news: VecDeque::new(),
             news_lost: 0,
             segments: Vec::new(),
@@ -278,7 +282,8 @@ impl<B: Block> NicState<B> {
         if let Some(connection) = &mut entry.connection {
             let (carriage, memory) = (&mut self.carriage, &self.memory);
             let pace = entry.pace.as_deref_mut().map(|pace| (pace, self.now_ns));
-            let mut wire = ViWire { carriage, links, memory, connection, pace, place };
+            let is_alone = entry.vi.has_one_send();
+            let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone };
             entry.vi.pump(&self.protection, &mut wire, &mut Edge::<B>::of(memory));
         }
         self.settle(place);
@@ -381,7 +386,8 @@ impl<B: Block> NicState<B> {
             };
             let (carriage, memory) = (&mut self.carriage, &self.memory);
             let pace = entry.pace.as_deref_mut().map(|pace| (pace, self.now_ns));
-            let mut wire = ViWire { carriage, links, memory, connection, pace, place };
+            let is_alone = entry.vi.has_one_send();
+            let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone };
             entry.vi.accepted(number, &self.protection, &mut wire, &mut Edge::<B>::of(memory));
             self.settle(place);
             self.note_pace(place);

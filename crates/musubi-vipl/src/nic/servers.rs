@@ -8,7 +8,7 @@ use super::connecting::{CallerNumber, GRACE_NS, LISTENERS_MAX, Listener, Listene
 use super::connection::Connection;
 use super::{NicState, ViEntry, ViNumber};
 use crate::address::{Address, DISCRIMINATOR_BYTES_MAX};
-use crate::engine::{PeerVi, ViAttributes, ViState};
+use crate::engine::{Lease, PeerVi, ViAttributes, ViState};
 use crate::error::ViError;
 use crate::slots::Slots;
 use crate::wire::{NicFrame, Refusal};
@@ -97,7 +97,8 @@ impl<B: Block> NicState<B> {
         let here = self.names.next(Slots::<ViEntry>::place(vi.0));
         let class = class_of(entry.vi.attributes());
         let (peer, there) = (known.peer, known.name);
-        entry.connection = Some(Connection { peer, here, there, class, has_begun_write: false, write: None });
+        let lease = entry.vi.offer_under(Lease::new(here.0, self.incarnation));
+        entry.connection = Some(Connection::new(peer, (here, there), class, lease));
         let ours = *entry.vi.attributes();
         self.want(peer, links);
         self.say(peer, &NicFrame::Accept(ours), (here, there), class, links);

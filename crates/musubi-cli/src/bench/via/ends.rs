@@ -70,7 +70,7 @@ impl Way {
     fn system(self, pair: &Pair, name: &str) -> anyhow::Result<(NicSystem, NicNumber)> {
         let name = format!("{}-{name}", pair.instance);
         if self == Way::Memory {
-            return Ok((NicSystem::on_one_machine(&name), NicNumber(0)));
+            return Ok((NicSystem::on_one_machine(&name).trusting(|_| true), NicNumber(0)));
         }
         let mut nodes = BTreeMap::new();
         for nic in [0, 1] {

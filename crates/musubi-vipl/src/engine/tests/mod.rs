@@ -64,13 +64,14 @@ impl LocalMemory for Ram {
         payload.len() as u32
     }
 
-    fn place(&mut self, mut payload: &[u8], into: impl Iterator<Item = LocalPlace>) {
+    fn place(&mut self, mut payload: &[u8], into: impl Iterator<Item = LocalPlace>) -> bool {
         for place in into {
             let (now, later) = payload.split_at(place.bytes as usize);
             self.write(place.address, now);
             payload = later;
         }
         assert!(payload.is_empty(), "places for all of it");
+        true
     }
 
     fn complete(&mut self, descriptor: &Descriptor, completion: &Completion) -> bool {

@@ -17,9 +17,15 @@ enum Manner {
     Pieces,
     /// Both VIs are of one NIC.
     Local,
+    /// Each side fetches what it is offered. (The interpreter does not know the call.)
+    Fetched,
 }
 
-const MANNERS: [Manner; 5] = [Manner::Delivered, Manner::Numbered, Manner::Scarce, Manner::Pieces, Manner::Local];
+const MANNERS: &[Manner] = if cfg!(miri) {
+    &[Manner::Delivered, Manner::Numbered, Manner::Scarce, Manner::Pieces, Manner::Local]
+} else {
+    &[Manner::Delivered, Manner::Numbered, Manner::Scarce, Manner::Pieces, Manner::Local, Manner::Fetched]
+};
 
 /// Two connected VIs, and where they are.
 fn joined(manner: Manner, reliability: Reliability) -> (World, (NodeId, ViNumber), (NodeId, ViNumber)) {
@@ -30,6 +36,7 @@ fn joined(manner: Manner, reliability: Reliability) -> (World, (NodeId, ViNumber
         match manner {
             Manner::Numbered => host.wires.numbers = Some(BTreeMap::new()),
             Manner::Pieces => host.nic.limit_payload(100),
+            Manner::Fetched => (host.wires.reaches, host.nic.carriage.offer_bytes_min) = (true, 1),
             _ => {}
         }
     }
@@ -51,7 +58,7 @@ fn bytes(host: &mut Host, offset: usize, bytes: usize) -> Vec<u8> {
 
 #[test]
 fn messages_arrive_in_order_and_whole() {
-    for (manner, reliability) in MANNERS.into_iter().flat_map(|one| Reliability::ALL.map(|level| (one, level))) {
+    for (manner, reliability) in MANNERS.iter().copied().flat_map(|one| Reliability::ALL.map(|level| (one, level))) {
         let (mut world, (from, a), (to, b)) = joined(manner, reliability);
         let lengths = [1, 0, 8, 7, 95, 96, 100, 101, 1000, 3000];
         for (index, _) in lengths.iter().enumerate() {
@@ -79,7 +86,7 @@ fn messages_arrive_in_order_and_whole() {
 
 #[test]
 fn writes_and_reads_reach_the_memory_that_they_name() {
-    for manner in MANNERS {
+    for &manner in MANNERS {
         let (mut world, (from, a), (to, b)) = joined(manner, Reliability::Delivery);
         let (remote, remote_handle) = (world.host(to).address(BUFFERS + 20_000), world.host(to).handle);
         let (local, handle) = (world.host(from).address(BUFFERS), world.host(from).handle);
@@ -121,7 +128,7 @@ fn writes_and_reads_reach_the_memory_that_they_name() {
 
 #[test]
 fn a_write_outside_touches_nothing_and_ends_the_connection() {
-    for manner in MANNERS {
+    for &manner in MANNERS {
         let (mut world, (from, a), (to, b)) = joined(manner, Reliability::Reception);
         let before = world.host(to).get(0, BYTES);
         let end = world.host(to).address(BYTES);

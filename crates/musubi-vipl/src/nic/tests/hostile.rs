@@ -26,7 +26,7 @@ struct Lie {
 fn lie() -> impl Strategy<Value = Lie> {
     let words = prop::array::uniform4(prop_oneof![0..20_u32, any::<u32>(), Just(8192), Just(u32::MAX)]);
     let payload = prop_oneof![prop::collection::vec(any::<u8>(), 0..40), prop::collection::vec(Just(0_u8), 0..600),];
-    let first = (1..17_u8, 0..8_u8, any::<u8>(), 0..6_u8);
+    let first = (1..22_u8, 0..8_u8, any::<u8>(), 0..6_u8);
     (first, words, 0..8_usize, payload, prop::bool::weighted(0.02)).prop_map(
         |((kind, class, flags, status), words, to, payload, parts)| Lie {
             kind,

@@ -9,17 +9,20 @@ mod data;
 mod hostile;
 mod lent;
 mod notifying;
+mod offers;
 mod pacing;
 mod runs;
 
 extern crate std;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use musubi_linux::peer_memory::PeerMemory;
 use musubi_transport::Priority;
 use musubi_transport::frame::Header;
-use musubi_transport::links::{Links, Loss, NoBlock, Payload, Report, Sent};
+use musubi_transport::links::{Links, Loss, NoBlock, Payload, Reach, Report, Sent};
 use musubi_transport::protocol::Protocol;
 
 use super::*;
@@ -34,6 +37,16 @@ const SLOTS: u16 = 2;
 const BYTES: usize = 1 << 16;
 const BUFFERS: usize = 1 << 14;
 
+/// This process's memory, by the kernel, as other processes' is read.
+#[derive(Debug)]
+struct OwnReach(PeerMemory);
+
+impl Reach for OwnReach {
+    fn fetch(&self, address: u64, into: &mut [u8]) -> bool {
+        self.0.read(address, into)
+    }
+}
+
 /// What one NIC's links were given and told.
 #[derive(Debug, Default)]
 struct Wires {
@@ -46,6 +59,8 @@ struct Wires {
     /// Frames that are taken at most until some were carried.
     room: usize,
     full: BTreeSet<NodeId>,
+    /// Whether memory of others can be read: all of them are of this process.
+    reaches: bool,
     /// The last number of each peer, if frames are numbered.
     numbers: Option<BTreeMap<NodeId, u64>>,
 }
@@ -87,6 +102,14 @@ impl Links for Wires {
     fn knows(&self, _: NodeId) -> bool {
         true
     }
+
+    fn is_drained(&mut self, _: NodeId) -> bool {
+        self.reaches
+    }
+
+    fn reach(&mut self, _: NodeId) -> Option<Arc<dyn Reach>> {
+        self.reaches.then(|| Arc::new(OwnReach(PeerMemory::own())) as Arc<dyn Reach>)
+    }
 }
 
 /// One NIC with its links and memory.
@@ -102,7 +125,12 @@ struct Host {
 impl Host {
     fn new(node: NodeId, incarnation: u32) -> Host {
         let mut nic = NicState::new(node, incarnation);
-        let entry = |number| NicEntry { name: alloc::format!("nic{number}"), hosts: Vec::new(), slots: SLOTS };
+        let entry = |number| NicEntry {
+            name: alloc::format!("nic{number}"),
+            hosts: Vec::new(),
+            slots: SLOTS,
+            is_trusted: true,
+        };
         nic.describe(Directory { nics: (0..NICS).map(entry).collect() });
         let tag = nic.create_tag().unwrap();
         let attributes = MemoryAttributes { tag, remote_write: true, remote_read: true };

@@ -162,7 +162,7 @@ impl Life {
             for (number, entry) in host.nic.vis.iter() {
                 assert_ne!(entry.vi.state(), ViState::ConnectPending, "{node} {number}: {:?}", entry.attempt);
                 if entry.vi.state() == ViState::Connected {
-                    let connection = entry.connection.unwrap();
+                    let connection = entry.connection.as_ref().unwrap();
                     let peer = host.nic.carriage.peers[usize::from(connection.peer)].node;
                     ends.insert((*node, connection.here), (peer, connection.there));
                 }
