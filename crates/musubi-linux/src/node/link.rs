@@ -87,7 +87,8 @@ impl Link {
 
     /// The memory of the process at the other end, as the kernel knows it; none if it is another user's.
     pub fn peer_memory(&self) -> Option<PeerMemory> {
-        PeerMemory::of(&Credentials::of_peer(self.socket.as_fd())?)
+        let peer = Credentials::of_peer(self.socket.as_fd())?;
+        PeerMemory::of(peer.pid, peer.uid)
     }
 
     /// Whether the other side has closed the link, or its process has ended. Nothing else comes on the socket; what does

@@ -13,8 +13,6 @@
 
 use rustix::process::{Pid, geteuid};
 
-use crate::os::credentials::Credentials;
-
 /// Another process of our user.
 #[derive(Debug)]
 pub struct PeerMemory {
@@ -23,8 +21,8 @@ pub struct PeerMemory {
 
 impl PeerMemory {
     /// That of a process that the kernel named; none if it is another user's, or has no number for us.
-    pub(crate) fn of(peer: &Credentials) -> Option<PeerMemory> {
-        let pid = Pid::from_raw(peer.pid).filter(|_| peer.uid == geteuid().as_raw())?;
+    pub(crate) fn of(pid: i32, uid: u32) -> Option<PeerMemory> {
+        let pid = Pid::from_raw(pid).filter(|_| uid == geteuid().as_raw())?;
         Some(PeerMemory { pid })
     }
 
@@ -57,7 +55,7 @@ mod tests {
     fn what_is_there_is_read_and_what_is_not_is_not() {
         let there = [7_u8; 100];
         let mut into = [0; 100];
-        let own = PeerMemory::of(&Credentials::own()).unwrap();
+        let own = PeerMemory::own();
         assert!(own.read(there.as_ptr().expose_provenance() as u64, &mut into));
         assert_eq!(into, there);
         assert!(!own.read(8, &mut into) && !own.read(u64::MAX, &mut into));
@@ -66,8 +64,8 @@ mod tests {
 
     #[test]
     fn another_users_memory_is_not_asked_for() {
-        let own = Credentials::own();
-        assert!(PeerMemory::of(&Credentials { uid: own.uid + 1, ..own.clone() }).is_none());
-        assert!(PeerMemory::of(&Credentials { pid: 0, ..own }).is_none());
+        let (pid, uid) = (std::process::id() as i32, geteuid().as_raw());
+        assert_eq!(PeerMemory::of(pid, uid).map(|own| own.pid), Some(PeerMemory::own().pid));
+        assert!(PeerMemory::of(pid, uid + 1).is_none() && PeerMemory::of(0, uid).is_none());
     }
 }
