@@ -10,9 +10,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Deref;
 
-use crate::NodeId;
 use crate::frame::Header;
+use crate::notifier::WakeCounts;
 use crate::status::{AcceptorStatus, LinkStatus, LoggedEvent, WakeStatus};
+use crate::{NodeId, Priority};
 
 /// Ways to the other nodes.
 pub trait Links {
@@ -62,6 +63,11 @@ pub trait Links {
     /// How often the node's threads were woken, for tools; `None` where nobody counts.
     fn wakes(&self) -> Option<WakeStatus> {
         None
+    }
+
+    /// What became of the wake-ups that frames of each class with a filter asked for, for tools.
+    fn class_wakes(&self) -> Vec<(Priority, WakeCounts)> {
+        Vec::new()
     }
 
     /// What happened to connections, oldest first, for tools; a bounded number of entries.

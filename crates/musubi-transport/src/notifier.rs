@@ -24,6 +24,8 @@ pub struct WakeCounts {
     pub raised: u64,
     /// Wake-ups that came later, when the rule's time was over; each for all frames until then.
     pub deferred: u64,
+    /// The longest that one of these was put off, nanoseconds.
+    pub longest_deferral_ns: u64,
 }
 
 impl WakeCounts {
@@ -44,6 +46,8 @@ pub struct Notifier {
 struct Filtered {
     class: Priority,
     filter: Filter,
+    /// When the oldest frame came that nobody was woken for, if there is one.
+    held_since_ns: Option<u64>,
     counts: WakeCounts,
 }
 
@@ -52,7 +56,12 @@ impl Notifier {
     pub fn of(rules: &[ClassRule]) -> Option<Notifier> {
         let filtered = rules.iter().filter(|rule| !rule.filter.is_each());
         let classes: Vec<Filtered> = filtered
-            .map(|rule| Filtered { class: rule.class, filter: Filter::new(rule.filter), counts: WakeCounts::default() })
+            .map(|rule| Filtered {
+                class: rule.class,
+                filter: Filter::new(rule.filter),
+                held_since_ns: None,
+                counts: WakeCounts::default(),
+            })
             .collect();
         (!classes.is_empty()).then_some(Notifier { classes })
     }
@@ -63,6 +72,7 @@ impl Notifier {
         filtered.counts.frames += 1;
         let raise = filtered.filter.offer(now_ns, 0) == Verdict::Raise;
         filtered.counts.raised += u64::from(raise);
+        filtered.held_since_ns = if raise { None } else { filtered.held_since_ns.or(Some(now_ns)) };
         raise
     }
 
@@ -70,9 +80,13 @@ impl Notifier {
     pub fn due(&mut self, now_ns: u64) -> bool {
         let mut any = false;
         for filtered in &mut self.classes {
-            let due = filtered.filter.due(now_ns);
-            filtered.counts.deferred += u64::from(due);
-            any |= due;
+            if filtered.filter.due(now_ns) {
+                let counts = &mut filtered.counts;
+                counts.deferred += 1;
+                let since_ns = filtered.held_since_ns.take().unwrap_or(now_ns);
+                counts.longest_deferral_ns = counts.longest_deferral_ns.max(now_ns.saturating_sub(since_ns));
+                any = true;
+            }
         }
         any
     }
@@ -107,6 +121,7 @@ impl Notifier {
             if filtered.filter.due_at_ns(now_ns).is_some() {
                 filtered.filter.raised(now_ns);
             }
+            filtered.held_since_ns = None;
         }
     }
 
@@ -116,7 +131,13 @@ impl Notifier {
             frames: sum.frames + counts.frames,
             raised: sum.raised + counts.raised,
             deferred: sum.deferred + counts.deferred,
+            longest_deferral_ns: sum.longest_deferral_ns.max(counts.longest_deferral_ns),
         })
+    }
+
+    /// What became of the frames of each class that has a rule.
+    pub fn by_class(&self) -> impl Iterator<Item = (Priority, WakeCounts)> {
+        self.classes.iter().map(|Filtered { class, counts, .. }| (*class, *counts))
     }
 
     /// What became of the frames of a class; zeros if it has no rule.
@@ -177,7 +198,10 @@ mod tests {
         assert!(notifier.due(10 * MILLISECOND_NS));
         assert!(!notifier.due(10 * MILLISECOND_NS), "once");
         let counts = notifier.counts(class(4));
-        assert_eq!((counts, counts.suppressed()), (WakeCounts { frames: 1000, raised: 1, deferred: 1 }, 998));
+        assert_eq!(
+            (counts, counts.suppressed()),
+            (WakeCounts { frames: 1000, raised: 1, deferred: 1, longest_deferral_ns: 10 * MILLISECOND_NS - 1 }, 998)
+        );
         assert_eq!(notifier.counts(class(1)), WakeCounts::default());
     }
 
@@ -230,7 +254,7 @@ mod tests {
             }
             let each = [2, 4].map(|number| notifier.counts(class(number)));
             let sum = |of: fn(&WakeCounts) -> u64| each.iter().map(of).sum::<u64>();
-            let totals = WakeCounts { frames: sum(|c| c.frames), raised: sum(|c| c.raised), deferred: sum(|c| c.deferred) };
+            let totals = WakeCounts { frames: sum(|c| c.frames), raised: sum(|c| c.raised), deferred: sum(|c| c.deferred), longest_deferral_ns: each.iter().map(|c| c.longest_deferral_ns).max().unwrap_or(0) };
             prop_assert_eq!(notifier.totals(), totals);
             for (rule, wakes) in rules.iter().zip(&wakes) {
                 prop_assert!(wakes.windows(2).all(|pair| pair[1] - pair[0] >= rule.filter.interval_ns_min));

@@ -10,6 +10,7 @@ use core::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use musubi_linux::clock::now_ns;
 use musubi_transport::runtime::{Block, Deadline};
 use musubi_vipl::engine::{AsyncError, Dequeue, Operation, Queue, Status as DescriptorStatus};
 use musubi_vipl::nic::{ErrorNews, NicState, QueueNumber, ViNumber};
@@ -51,6 +52,16 @@ enum Due {
     Descriptor { vi: ViNumber, context: Context, handler: DescriptorHandler, address: u64 },
     Completion { context: Context, handler: QueueHandler, vi: ViNumber, of: Queue },
     Error { context: Context, handler: ErrorHandler, news: ErrorNews },
+}
+
+impl Due {
+    /// Whose completion it is.
+    fn vi(&self) -> Option<ViNumber> {
+        match self {
+            Due::Descriptor { vi, .. } | Due::Completion { vi, .. } => Some(*vi),
+            Due::Error { .. } => None,
+        }
+    }
 }
 
 /// Most handlers that are set for completions and were not called.
@@ -155,8 +166,17 @@ impl SetHandlers {
 /// Calls handlers until the NIC is closed.
 fn serve(set: &Mutex<SetHandlers>, nic: &Nic, key: NicKey) {
     musubi_linux::signals::leave_to_program();
-    while let Ok(due) = nic.wait_until(Deadline::Forever, |nic| locked(set).next(nic)) {
+    // Of which VI the last one was, and how long it took.
+    let mut last: Option<(ViNumber, u64)> = None;
+    while let Ok(due) = nic.wait_until(Deadline::Forever, |nic| {
+        if let Some((vi, took_ns)) = last.take() {
+            nic.note_handled(vi, took_ns);
+        }
+        locked(set).next(nic)
+    }) {
+        let (vi, begun_ns) = (due.vi(), now_ns());
         call(key, due);
+        last = vi.map(|vi| (vi, now_ns().saturating_sub(begun_ns)));
     }
 }
 

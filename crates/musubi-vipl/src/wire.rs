@@ -45,10 +45,12 @@ enum FrameKind {
     WriteOffer = 19,
     Reach = 20,
     Reached = 21,
+    Inspect = 22,
+    Picture = 23,
 }
 
 impl FrameKind {
-    const ALL: [FrameKind; 21] = [
+    const ALL: [FrameKind; 23] = [
         FrameKind::Send,
         FrameKind::Write,
         FrameKind::WriteBegin,
@@ -70,6 +72,8 @@ impl FrameKind {
         FrameKind::WriteOffer,
         FrameKind::Reach,
         FrameKind::Reached,
+        FrameKind::Inspect,
+        FrameKind::Picture,
     ];
 
     fn of(number: u8) -> Option<FrameKind> {
@@ -93,7 +97,9 @@ impl FrameKind {
             | FrameKind::Confirm
             | FrameKind::Disconnect
             | FrameKind::Credit
-            | FrameKind::Reached => 0,
+            | FrameKind::Reached
+            | FrameKind::Inspect => 0,
+            FrameKind::Picture => PICTURE_BYTES_MAX as u32,
         }
     }
 }
@@ -112,6 +118,8 @@ const SHAPES: [Option<Shape>; FrameKind::ALL.len() + 1] = {
     shapes
 };
 
+/// Most bytes of a picture.
+pub const PICTURE_BYTES_MAX: usize = 4096;
 const IMMEDIATE: u8 = 1;
 const WRITE_BYTES: usize = 24;
 const ATTRIBUTES_BYTES: usize = 8;
@@ -193,6 +201,10 @@ pub enum NicFrame {
     Placed { messages: u32 },
     /// See [`crate::engine::ViFrame::Broken`].
     Broken { messages: u32, status: Status },
+    /// A tool asks for the picture of a NIC.
+    Inspect,
+    /// It: [`crate::nic::NicPicture`].
+    Picture(Vec<u8>),
     /// See [`crate::engine::ViFrame::Credit`].
     Credit { receives: u32 },
     /// Asks who listens for a connection.
@@ -220,11 +232,14 @@ pub enum NicFrame {
 }
 
 impl NicFrame {
-    /// Whether it is the connection manager's.
+    /// Whether it is the connection manager's, or between tools and NICs: not of a connection.
     pub fn is_managers(kind: u8) -> bool {
         let (first, last) = (FrameKind::Request as u8, FrameKind::Disconnect as u8);
         (first..=last).contains(&kind) || kind >= FrameKind::Reach as u8
     }
+
+    /// The kind of [`NicFrame::Picture`], whose payload is longer than all others of the connection manager.
+    pub const PICTURE: u8 = FrameKind::Picture as u8;
 
     /// The last word of a VI, as a frame.
     pub fn of_farewell(farewell: ViFrame) -> Option<NicFrame> {
@@ -243,6 +258,7 @@ impl NicFrame {
             NicFrame::Request(request) | NicFrame::PeerRequest(request) => request.to_bytes(),
             NicFrame::Accept(attributes) => attributes_to_bytes(attributes).to_vec(),
             NicFrame::Reach(lease) => lease_to_bytes(*lease).to_vec(),
+            NicFrame::Picture(bytes) => bytes.clone(),
             NicFrame::WriteBegin(head) => {
                 if head.immediate.is_some() {
                     header.flags = IMMEDIATE;
@@ -333,6 +349,8 @@ impl NicFrame {
             FrameKind::Disconnect => NicFrame::Disconnect,
             FrameKind::Reach => NicFrame::Reach(lease_of_bytes(exactly(payload)?)),
             FrameKind::Reached => NicFrame::Reached,
+            FrameKind::Inspect => NicFrame::Inspect,
+            FrameKind::Picture => NicFrame::Picture(payload.to_vec()),
             _ => return None,
         })
     }
@@ -360,6 +378,8 @@ impl NicFrame {
             NicFrame::WriteOffer { .. } => FrameKind::WriteOffer,
             NicFrame::Reach(_) => FrameKind::Reach,
             NicFrame::Reached => FrameKind::Reached,
+            NicFrame::Inspect => FrameKind::Inspect,
+            NicFrame::Picture(_) => FrameKind::Picture,
         }
     }
 }

@@ -14,13 +14,13 @@ use super::wiring::Wiring;
 use crate::carrier::{Carrier, Describe, Drive, Frames};
 use crate::frame::Header;
 use crate::links::{Links, NoBlock, Payload, Reach, Report, Sent, SharedBytes};
-use crate::notifier::WakeCounts;
+use crate::notifier::{Notifier, WakeCounts};
 use crate::protocol::Protocol;
 use crate::shm::ShmCarrier;
 use crate::status::{AcceptorStatus, LinkStatus, LoggedEvent, WakeStatus};
 use crate::tcp::TcpCarrier;
 use crate::topology::{Topology, Way};
-use crate::{LinkError, NodeId, notices};
+use crate::{LinkError, NodeId, Priority, notices};
 
 pub use crate::shm::Block;
 
@@ -73,6 +73,7 @@ pub struct NodeLinks {
     looks_in_vain: u32,
     /// How often the node's threads were woken: its runtime counts, its links say so to tools.
     pub(super) wakes: WakeStatus,
+    class_wakes: Vec<(Priority, WakeCounts)>,
 }
 
 impl std::fmt::Debug for NodeLinks {
@@ -140,6 +141,7 @@ impl NodeLinks {
             sent_unseen_bytes: 0,
             looks_in_vain: 0,
             wakes: WakeStatus::default(),
+            class_wakes: Vec::new(),
         }
     }
 
@@ -151,8 +153,10 @@ impl NodeLinks {
 
     /// Takes note of what the notifier counts.
     #[cold]
-    pub(super) fn count_wakes(&mut self, totals: WakeCounts) {
-        let WakeCounts { frames, raised, deferred } = totals;
+    pub(super) fn count_wakes(&mut self, notifier: &Notifier) {
+        let WakeCounts { frames, raised, deferred, .. } = notifier.totals();
+        self.class_wakes.clear();
+        self.class_wakes.extend(notifier.by_class());
         self.wakes = WakeStatus { frames, raised, deferred, ..self.wakes };
     }
 
@@ -492,6 +496,10 @@ impl Links for NodeLinks {
 
     fn wakes(&self) -> Option<WakeStatus> {
         Some(self.wakes)
+    }
+
+    fn class_wakes(&self) -> Vec<(Priority, WakeCounts)> {
+        self.class_wakes.clone()
     }
 
     fn log(&self) -> Vec<LoggedEvent> {

@@ -112,7 +112,7 @@ impl<P: Protocol<Block = Block>> State<P> {
             && let Some(notifier) = &mut self.notifier
         {
             let raise = notifier.came(self.links.last_ns(), class);
-            self.links.count_wakes(notifier.totals());
+            self.links.count_wakes(notifier);
             if !raise && !had_news {
                 self.told = self.engine.changes();
             }
@@ -145,7 +145,7 @@ impl<P: Protocol<Block = Block>> State<P> {
         if let Some(notifier) = &mut self.notifier
             && notifier.due(self.links.last_ns())
         {
-            self.links.count_wakes(notifier.totals());
+            self.links.count_wakes(notifier);
             self.told = self.engine.changes().wrapping_sub(1);
         }
     }
@@ -231,7 +231,7 @@ impl<P: Protocol<Block = Block>> State<P> {
         let due = all.filter(|class| classes & 1 << class.class() != 0);
         // Each is told, whether another has raised already or not.
         let raised = due.filter(|class| notifier.came(now_ns, *class)).count() > 0;
-        self.links.count_wakes(notifier.totals());
+        self.links.count_wakes(notifier);
         if !raised && !had_news && self.engine.changes() == before.wrapping_add(changes) {
             self.told = self.engine.changes();
         }

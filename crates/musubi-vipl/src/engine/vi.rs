@@ -272,6 +272,12 @@ impl Vi {
         }
     }
 
+    /// Descriptors of both queues that were ever posted, that completed, and of those that the end of a connection completed.
+    pub fn totals(&self) -> [u64; 3] {
+        let (sends, receives) = (self.sends.totals(), self.receives.totals());
+        core::array::from_fn(|which| sends[which] + receives[which])
+    }
+
     /// Whether one more can be posted to a queue.
     #[inline]
     pub fn has_room(&self, queue: Queue) -> bool {

@@ -81,13 +81,15 @@ pub(super) struct WorkQueue {
     next: u64,
     /// The number that the next posted descriptor gets.
     end: u64,
+    /// How many ended because the connection did.
+    flushed: u64,
     limit: u32,
 }
 
 impl WorkQueue {
     /// An empty one.
     pub(super) fn new(limit: u32) -> WorkQueue {
-        WorkQueue { ring: Vec::new(), first: 0, told: 0, next: 0, end: 0, limit }
+        WorkQueue { ring: Vec::new(), first: 0, told: 0, next: 0, end: 0, flushed: 0, limit }
     }
 
     /// Puts a descriptor behind the others, as `write` writes it.
@@ -212,10 +214,16 @@ impl WorkQueue {
     /// Ends the work of every descriptor that has not ended, as `how` says.
     pub(super) fn flush(&mut self, how: impl Fn(&Descriptor) -> Completion) {
         for number in self.told..self.end {
+            self.flushed += u64::from(self.posted(number).is_some_and(|posted| !posted.has_ended));
             if let Some(completion) = self.descriptor(number).map(&how) {
                 self.end_work(number, completion);
             }
         }
+    }
+
+    /// Descriptors that were posted, that completed, and of those that the end of a connection completed.
+    pub(super) fn totals(&self) -> [u64; 3] {
+        [self.end, self.told, self.flushed]
     }
 
     /// Whether the oldest descriptor is complete.

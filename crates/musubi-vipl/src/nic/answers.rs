@@ -25,6 +25,11 @@ impl<B: Block> NicState<B> {
         links: &mut impl Links<Block = B>,
     ) {
         let mut bytes = [0; crate::wire::REQUEST_BYTES_MAX];
+        if header.kind == NicFrame::PICTURE {
+            let mut bytes = [0; crate::wire::PICTURE_BYTES_MAX];
+            let length = came.copy_to(&mut bytes);
+            return self.picture_came(from, &bytes[..length]);
+        }
         let frame = Self::told(came, &mut bytes).and_then(|told| NicFrame::of_manager(header, told));
         let Some(frame) = frame else { return self.refuse() };
         let peer = self.carriage.enter(from);
@@ -39,6 +44,7 @@ impl<B: Block> NicState<B> {
             NicFrame::Disconnect => self.disconnect_came(peer, ours, links),
             NicFrame::Reach(lease) => self.reach_came(peer, lease, links),
             NicFrame::Reached => self.carriage.peer(peer).fetches = true,
+            NicFrame::Inspect => self.inspect_came(peer, links),
             _ => self.refuse(),
         }
     }

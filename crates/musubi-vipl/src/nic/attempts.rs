@@ -224,6 +224,7 @@ impl<B: Block> NicState<B> {
             entry.connection = Some(Connection::new(peer, (here, there), class, lease));
             attempt.outcome = Some(Ok(theirs));
             attempt.asked = None;
+            self.connections += 1;
             self.changes += 1;
         }
     }

@@ -38,7 +38,7 @@ impl<B: Block> Came<'_, B> {
     }
 
     /// Copies as much as fits; gives how many bytes.
-    fn copy_to(&self, into: &mut [u8]) -> usize {
+    pub(super) fn copy_to(&self, into: &mut [u8]) -> usize {
         match self {
             Came::Payload(payload) => payload.copy_to(into),
             Came::Bytes(bytes) => copy(bytes, into),

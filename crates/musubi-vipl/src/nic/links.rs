@@ -24,6 +24,7 @@ impl<B: Block> NicState<B> {
         (known.is_linked, known.is_absent) = (true, false);
         self.changes += 1;
         self.tell_reach(peer, links);
+        self.ask_if_asked(peer, links);
         self.for_attempts_at(
             node,
             |state, place, links| {

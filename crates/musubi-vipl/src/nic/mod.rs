@@ -50,13 +50,14 @@ use alarms::Alarms;
 use carriage::{Carriage, ViWire};
 use connecting::Connecting;
 use connection::{Connection, Names};
+use counts::Asked;
 use frames::Edge;
 use notifying::{Notifying, Policy};
 use pacing::{Pace, Paced};
 
 pub use alarms::AlarmNumber;
 pub use connecting::{CallerNumber, ListenerNumber};
-pub use counts::ClassCounts;
+pub use counts::{ClassCounts, ClassPicture, NicPicture};
 pub use lent::{LentBack, LentWork};
 pub use notifying::Notification;
 pub use protocol::Awaited;
@@ -135,7 +136,12 @@ pub struct NicState<B> {
     alarms: Alarms,
     paced: Paced,
     notifying: Notifying,
+    /// By class, without what the VIs that there are count themselves.
     counts: [ClassCounts; Priority::COUNT],
+    /// Connections that were made, and those that were lost.
+    connections: u64,
+    lost: u64,
+    asked: Asked,
     names: Names,
     /// Tells one run of this node from another.
     incarnation: u32,
@@ -168,6 +174,9 @@ impl<B: Block> NicState<B> {
             paced: Paced::default(),
             notifying: Notifying::default(),
             counts: [ClassCounts::default(); Priority::COUNT],
+            connections: 0,
+            lost: 0,
+            asked: Asked::default(),
             names: Names::new(incarnation),
             incarnation,
             news: VecDeque::new(),
@@ -323,6 +332,7 @@ impl<B: Block> NicState<B> {
             }
         }
         if happened.has_errors() {
+            self.lost += u64::from(happened.has(AsyncError::ConnectionLost));
             let of = |error: &AsyncError| happened.has(*error);
             for error in AsyncError::ALL.into_iter().filter(of) {
                 let news = ErrorNews { vi: Some(ViNumber(number)), queue: None, descriptor: 0, error };

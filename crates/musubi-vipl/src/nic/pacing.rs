@@ -25,22 +25,47 @@ pub(super) struct Pace {
     has_leave: bool,
     /// When it is to be tried again; `u64::MAX` if it does not wait for that.
     due_ns: u64,
+    /// Since when it waits, if it does.
+    since_ns: Option<u64>,
+    /// Descriptors that waited, and how long they did together, nanoseconds.
+    held: u64,
+    held_ns: u64,
 }
 
 impl Pace {
     fn new(regulation: Regulation) -> Pace {
-        Pace { regulator: Regulator::new(regulation), has_leave: false, due_ns: u64::MAX }
+        Pace {
+            regulator: Regulator::new(regulation),
+            has_leave: false,
+            due_ns: u64::MAX,
+            since_ns: None,
+            held: 0,
+            held_ns: 0,
+        }
     }
 
     /// Whether the next descriptor, of so many bytes, may begin.
     pub(super) fn admits(&mut self, now_ns: u64, bytes: u32) -> bool {
         if !self.has_leave {
             match self.regulator.admit(now_ns, bytes) {
-                Ok(()) => (self.has_leave, self.due_ns) = (true, u64::MAX),
-                Err(retry_ns) => self.due_ns = now_ns.saturating_add(retry_ns),
+                Ok(()) => {
+                    (self.has_leave, self.due_ns) = (true, u64::MAX);
+                    let since_ns = self.since_ns.take().unwrap_or(now_ns);
+                    self.held_ns += now_ns.saturating_sub(since_ns);
+                }
+                Err(retry_ns) => {
+                    self.due_ns = now_ns.saturating_add(retry_ns);
+                    self.held += u64::from(self.since_ns.is_none());
+                    self.since_ns.get_or_insert(now_ns);
+                }
             }
         }
         self.has_leave
+    }
+
+    /// Descriptors that the rates have held back, and for how long together, nanoseconds.
+    pub(super) fn totals(&self) -> [u64; 2] {
+        [self.held, self.held_ns]
     }
 
     /// It was handed over.
@@ -76,6 +101,10 @@ impl<B: Block> NicState<B> {
         if entry.vi.state() != ViState::Idle {
             return Err(ViError::State);
         }
+        self.counts
+            .get_mut(usize::from(entry.vi.attributes().class))
+            .into_iter()
+            .for_each(|counts| counts.add_pace(entry.pace.as_deref()));
         self.paced.is_used |= !regulation.is_none();
         entry.pace = (!regulation.is_none()).then(|| alloc::boxed::Box::new(Pace::new(regulation)));
         Ok(())

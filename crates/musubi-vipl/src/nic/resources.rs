@@ -193,6 +193,7 @@ impl<B: Block> NicState<B> {
     pub fn destroy_vi(&mut self, vi: ViNumber) -> Result<(), ViError> {
         self.vis.get(vi.0).ok_or(ViError::Parameter)?.vi.check_destroyable()?;
         let Some(entry) = self.vis.remove(vi.0) else { return Err(ViError::Parameter) };
+        self.count_gone(&entry);
         self.protection.leave_tag(entry.vi.attributes().tag);
         for queue in [Queue::Send, Queue::Receive] {
             let bound = entry.completion_queue(queue).and_then(|bound| self.queues.get_mut(bound.0));

@@ -100,6 +100,7 @@ impl<B: Block> NicState<B> {
         let lease = entry.vi.offer_under(Lease::new(here.0, self.incarnation));
         entry.connection = Some(Connection::new(peer, (here, there), class, lease));
         let ours = *entry.vi.attributes();
+        self.connections += 1;
         self.want(peer, links);
         self.say(peer, &NicFrame::Accept(ours), (here, there), class, links);
         self.pump(Slots::<ViEntry>::place(vi.0), links);

@@ -4,6 +4,7 @@
 //! that a test wants; links can end and come back, take only so many frames, and number them.
 
 mod connecting;
+mod counts;
 mod credit;
 mod data;
 mod hostile;
