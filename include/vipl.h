@@ -104,7 +104,7 @@ typedef VIP_PVOID VIP_QOS;
 /* What VIP_QOS points to. Only the class must be alike at both ends; everything else is this side's own business. Fields that
  * lie beyond Size are as if 0, which means no limit, no bound or nothing asked for, so what later versions add asks
  * nothing of programs of today. */
-typedef struct VIP_MUSUBI_QOS {
+VIP_UNNAMED typedef struct VIP_MUSUBI_QOS {
     VIP_UINT32 Size; /* sizeof(VIP_MUSUBI_QOS); less than 8 is VIP_INVALID_QOS */
     VIP_UINT32 Class; /* 0 the most urgent, to VIP_MUSUBI_QOS_CLASSES - 1; more is VIP_INVALID_QOS */
     /* What this side sends at most; what is posted beyond waits in its queue. */
@@ -119,7 +119,10 @@ typedef struct VIP_MUSUBI_QOS {
     VIP_UINT32 NotifyInterval; /* microseconds that lie between two wakings at least; 0: each completion wakes at once */
     VIP_UINT32 ResponseBudget; /* microseconds from the completion of a descriptor until the program takes it: those that take longer
                                   are counted, see `musubi status`; 0: none are */
-    VIP_UINT32 Reserved; /* 0 */
+    VIP_UNNAMED union {
+        VIP_UINT32 Weight; /* what this VI sends beside others of its class when not all can go: 1 to 255 parts; 0 is 1 */
+        VIP_UINT32 Reserved;
+    };
 } VIP_MUSUBI_QOS;
 
 /* What a NIC is and has. The limits hold: one more is refused. */

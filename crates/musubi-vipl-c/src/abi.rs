@@ -5,7 +5,7 @@
 use core::ffi::{c_char, c_int, c_ulong, c_void};
 
 use musubi_transport::Regulation;
-use musubi_vipl::nic::Notification;
+use musubi_vipl::nic::{Notification, Weight};
 
 pub(crate) type Handle = *mut c_void;
 pub(crate) type Boolean = c_int;
@@ -75,7 +75,7 @@ pub struct Qos {
     pub(crate) notify_latest: u32,
     pub(crate) notify_interval: u32,
     pub(crate) response_budget: u32,
-    pub(crate) reserved: u32,
+    pub(crate) weight: u32,
 }
 
 impl Qos {
@@ -99,6 +99,11 @@ impl Qos {
         }
     }
 
+    /// Its share beside others of its class.
+    pub(crate) fn weight(&self) -> Weight {
+        u8::try_from(self.weight).ok().and_then(Weight::new).unwrap_or(Weight::DEFAULT)
+    }
+
     /// Of a class, and nothing else asked for.
     pub(crate) const fn of_class(class: u32) -> Qos {
         Qos {
@@ -111,7 +116,7 @@ impl Qos {
             notify_latest: 0,
             notify_interval: 0,
             response_budget: 0,
-            reserved: 0,
+            weight: 0,
         }
     }
 }

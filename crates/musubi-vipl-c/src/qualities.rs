@@ -83,6 +83,6 @@ pub(crate) fn read(qos: *const Qos) -> Result<Option<Qos>, Status> {
         core::ptr::copy_nonoverlapping(qos.cast::<u8>(), (&raw mut told).cast::<u8>(), size.min(size_of::<Qos>()))
     };
     told.size = size_of::<Qos>() as u32;
-    let is_one = told.class < CLASSES.len() as u32 && told.reserved == 0;
+    let is_one = told.class < CLASSES.len() as u32 && told.weight <= u32::from(u8::MAX);
     if is_one { Ok(Some(told)) } else { Err(Status::InvalidQos) }
 }

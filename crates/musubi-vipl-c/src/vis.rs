@@ -6,7 +6,7 @@ use musubi_transport::Regulation;
 use musubi_transport::runtime::Block;
 use musubi_vipl::ViError;
 use musubi_vipl::engine::{Reliability, TagHandle, ViAttributes};
-use musubi_vipl::nic::{NicState, Notification, QueueNumber, ViNumber};
+use musubi_vipl::nic::{NicState, Notification, QueueNumber, ViNumber, Weight};
 
 use crate::abi::{self, Boolean, Handle, Qos, Ulong};
 use crate::handles::{self, HandleKind, NicKey};
@@ -73,6 +73,7 @@ fn quality(attributes: *const abi::ViAttributes) -> Result<Option<Qos>, Status> 
 /// Has an idle VI keep to what its program asks for.
 fn ask_for(nic: &mut NicState<Block>, vi: ViNumber, quality: Option<Qos>) -> Result<(), ViError> {
     nic.set_pace(vi, quality.map_or(Regulation::NONE, |quality| quality.regulation()))?;
+    nic.set_weight(vi, quality.map_or(Weight::DEFAULT, |quality| quality.weight()))?;
     nic.set_notification(vi, quality.map_or_else(Notification::default, |quality| quality.notification()))
 }
 

@@ -19,6 +19,7 @@ use musubi_transport::{NodeId, Priority};
 use super::connection::Connection;
 use super::offers::OFFER_BYTES_MIN;
 use super::pacing::Pace;
+use super::turns::{Turn, Turns};
 use crate::engine::{Handed, Lease, LeaseWords, Places, Segments, ViFrame, Wire};
 use crate::memory::RegisteredMemory;
 use crate::wire::{NicFrame, ViName, WriteHead};
@@ -32,7 +33,7 @@ pub(super) const PIECE_BYTES_MAX: u32 = PART_BYTES_MAX as u32;
 /// Names no connection: the NIC's own lease.
 const OF_THE_NIC: u32 = u32::MAX;
 /// Classes of frames.
-const CLASSES: usize = Priority::COUNT;
+pub(super) const CLASSES: usize = Priority::COUNT;
 
 /// A node, as this one knows it.
 #[derive(Debug)]
@@ -46,8 +47,8 @@ pub(super) struct PeerNode {
     outbox: VecDeque<(Header, Vec<u8>)>,
     /// By class: frames that the links numbered and that are not acknowledged, and the connections that they are of.
     unaccepted: [VecDeque<(u64, ViName)>; CLASSES],
-    /// Places of VIs that have something to say and found no room.
-    pub(super) waiting: Vec<u16>,
+    /// VIs that have something to say and found no room.
+    pub(super) turns: Turns,
     /// Frames that were dropped because the outbox was full.
     pub(super) dropped: u64,
     /// What it said can be read there by who may fetch from it.
@@ -102,7 +103,7 @@ impl Carriage {
                 is_wanted: false,
                 outbox: VecDeque::new(),
                 unaccepted: core::array::from_fn(|_| VecDeque::new()),
-                waiting: Vec::new(),
+                turns: Turns::default(),
                 dropped: 0,
                 readable: None,
                 reach: None,
@@ -137,7 +138,7 @@ impl Carriage {
         let peer = self.peer(place);
         (peer.is_linked, peer.readable, peer.reach, peer.fetches) = (false, None, None, false);
         peer.outbox.clear();
-        peer.waiting.clear();
+        peer.turns = Turns::default();
         peer.unaccepted.iter_mut().for_each(VecDeque::clear);
     }
 
@@ -197,11 +198,6 @@ impl Carriage {
 }
 
 impl PeerNode {
-    /// Whether nothing of the connection manager's waits for room.
-    pub(super) fn outbox_is_empty(&self) -> bool {
-        self.outbox.is_empty()
-    }
-
     #[inline]
     pub(super) fn note(&mut self, class: Priority, sent: Sent, of: ViName) -> Handed {
         match sent {
@@ -228,12 +224,25 @@ pub(super) struct ViWire<'w, L> {
     pub(super) place: u16,
     /// Whether what is handed over is all that is posted.
     pub(super) is_alone: bool,
+    /// The VI's turn, if it had to wait for one.
+    pub(super) turn: Option<&'w mut Turn>,
+}
+
+/// What a frame is, for who decides whether it may go now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum SaidPart {
+    /// A part of what was posted: it lies in one region, which was checked as a whole.
+    Posted,
+    /// A part of an answer.
+    Answer,
+    /// The VI's own word, which does not wait for a turn.
+    Word,
 }
 
 impl<L: Links> ViWire<'_, L> {
     /// Hands over a frame whose payload lies in these places.
     #[inline]
-    fn put(&mut self, frame: &NicFrame, mut payload: Places<'_>, is_posted: bool) -> Handed {
+    fn put(&mut self, frame: &NicFrame, mut payload: Places<'_>, part: SaidPart) -> Handed {
         let bytes = payload.bytes();
         let Connection { there, class, peer, .. } = *self.connection;
         let header = frame.header(there, class, bytes);
@@ -241,13 +250,13 @@ impl<L: Links> ViWire<'_, L> {
         if node == self.carriage.me {
             return self.put_here(header, payload);
         }
-        if !self.carriage.peer(peer).outbox.is_empty() {
+        if self.is_behind(part) {
             return self.wait();
         }
         let first = payload.next();
         let sent = match first {
             None => Some(self.links.send(node, &header, &[])),
-            Some(place) if is_posted && place.bytes == bytes => {
+            Some(place) if part != SaidPart::Answer && place.bytes == bytes => {
                 self.memory.with_posted(place, |payload| self.links.send(node, &header, payload))
             }
             Some(place) => {
@@ -291,7 +300,7 @@ impl<L: Links> ViWire<'_, L> {
             self.carriage.local.push_back((header, payload));
             return Handed::Accepted;
         }
-        if !self.carriage.peer(peer).outbox.is_empty() {
+        if self.is_behind(SaidPart::Posted) {
             return self.wait();
         }
         let sent = self.links.send(node, &header, &payload);
@@ -301,14 +310,25 @@ impl<L: Links> ViWire<'_, L> {
         }
     }
 
+    /// Whether something goes before: of the connection manager's, or of others of the class whose turn comes first.
+    #[inline]
+    pub(super) fn is_behind(&mut self, part: SaidPart) -> bool {
+        let Connection { class, peer, .. } = *self.connection;
+        let peer = self.carriage.peer(peer);
+        let others = peer.turns.waiting >> class.class() & 1 != 0 && self.turn.is_none() && part != SaidPart::Word;
+        others | !peer.outbox.is_empty()
+    }
+
     /// There is no room now.
     #[cold]
     pub(super) fn wait(&mut self) -> Handed {
-        let peer = self.connection.peer;
-        let is_local = self.carriage.is_me(peer);
-        let waiting = if is_local { &mut self.carriage.local_waiting } else { &mut self.carriage.peer(peer).waiting };
-        if !waiting.contains(&self.place) {
-            waiting.push(self.place);
+        let Connection { class, peer, .. } = *self.connection;
+        if let Some(turn) = &mut self.turn {
+            turn.block();
+        } else if !self.carriage.is_me(peer) {
+            self.carriage.peer(peer).turns.join(usize::from(class.class()), self.place);
+        } else if !self.carriage.local_waiting.contains(&self.place) {
+            self.carriage.local_waiting.push(self.place);
         }
         Handed::Full
     }
@@ -318,7 +338,7 @@ impl<L: Links> ViWire<'_, L> {
         let bytes = payload.bytes();
         let is_offered = self.offers((head.bytes, offset), &payload);
         if bytes == head.bytes && head.immediate.is_none() && !is_offered {
-            return self.put(&NicFrame::Write(head.to), payload, true);
+            return self.put(&NicFrame::Write(head.to), payload, SaidPart::Posted);
         }
         if !self.connection.has_begun_write {
             if self.put_told(&NicFrame::WriteBegin(head)) == Handed::Full {
@@ -329,7 +349,7 @@ impl<L: Links> ViWire<'_, L> {
         let handed = if is_offered {
             self.offer(&NicFrame::WriteOffer { offset }, payload)
         } else {
-            self.put(&NicFrame::WritePart { offset }, payload, true)
+            self.put(&NicFrame::WritePart { offset }, payload, SaidPart::Posted)
         };
         if handed != Handed::Full && offset + bytes == head.bytes {
             self.connection.has_begun_write = false;
@@ -346,13 +366,30 @@ impl<L: Links> Wire for ViWire<'_, L> {
 
     #[inline]
     fn hand(&mut self, frame: &ViFrame, payload: Places<'_>) -> Handed {
-        if self.pace.is_some() { self.hand_paced(frame, payload) } else { self.hand_over(frame, payload) }
+        let is_held = self.pace.is_some() | self.turn.is_some();
+        if is_held { self.hand_held(frame, payload) } else { self.hand_over(frame, payload) }
     }
 }
 
 impl<L: Links> ViWire<'_, L> {
-    /// The first frame of a descriptor, if the VI's rates allow it; any other.
+    /// The first frame of a descriptor, if the VI's rates allow it; any part of a message, if its turn pays for it; any other.
     #[cold]
+    fn hand_held(&mut self, frame: &ViFrame, payload: Places<'_>) -> Handed {
+        let is_part =
+            matches!(frame, ViFrame::Send { .. } | ViFrame::Write { .. } | ViFrame::Read { .. } | ViFrame::Data { .. });
+        let bytes = payload.bytes();
+        if let Some(turn) = self.turn.as_deref_mut().filter(|_| is_part)
+            && !turn.affords(bytes)
+        {
+            return Handed::Full;
+        }
+        let handed = self.hand_paced(frame, payload);
+        if let Some(turn) = self.turn.as_deref_mut().filter(|_| is_part && handed != Handed::Full) {
+            turn.pay(bytes);
+        }
+        handed
+    }
+
     fn hand_paced(&mut self, frame: &ViFrame, payload: Places<'_>) -> Handed {
         let begins = match *frame {
             ViFrame::Send { bytes, offset: 0, .. } | ViFrame::Write { bytes, offset: 0, .. } => Some(bytes),
@@ -381,20 +418,24 @@ impl<L: Links> ViWire<'_, L> {
                 self.offer(&NicFrame::SendOffer { bytes, offset, immediate }, payload)
             }
             ViFrame::Send { bytes, offset, immediate } => {
-                self.put(&NicFrame::Send { bytes, offset, immediate }, payload, true)
+                self.put(&NicFrame::Send { bytes, offset, immediate }, payload, SaidPart::Posted)
             }
             ViFrame::Write { to, bytes, offset, immediate } => {
                 self.put_write(WriteHead { to, bytes, immediate }, offset, payload)
             }
-            ViFrame::Data { offset } => self.put(&NicFrame::Data { offset }, payload, false),
+            ViFrame::Data { offset } => self.put(&NicFrame::Data { offset }, payload, SaidPart::Answer),
             ViFrame::Read { from, bytes } => self.put_told(&NicFrame::Read { from, bytes }),
             ViFrame::ReadRefused { messages } => {
-                self.put(&NicFrame::ReadRefused { messages }, nothing.part(0, 0), true)
+                self.put(&NicFrame::ReadRefused { messages }, nothing.part(0, 0), SaidPart::Word)
             }
-            ViFrame::Placed { messages } => self.put(&NicFrame::Placed { messages }, nothing.part(0, 0), true),
-            ViFrame::Credit { receives } => self.put(&NicFrame::Credit { receives }, nothing.part(0, 0), true),
+            ViFrame::Placed { messages } => {
+                self.put(&NicFrame::Placed { messages }, nothing.part(0, 0), SaidPart::Word)
+            }
+            ViFrame::Credit { receives } => {
+                self.put(&NicFrame::Credit { receives }, nothing.part(0, 0), SaidPart::Word)
+            }
             ViFrame::Broken { messages, status } => {
-                self.put(&NicFrame::Broken { messages, status }, nothing.part(0, 0), true)
+                self.put(&NicFrame::Broken { messages, status }, nothing.part(0, 0), SaidPart::Word)
             }
         }
     }

@@ -186,7 +186,7 @@ impl<B: Block> NicState<B> {
         let (carriage, memory) = (&mut self.carriage, &self.memory);
         let pace = pace.as_deref_mut().map(|pace| (pace, self.now_ns));
         let is_alone = vi.has_one_send();
-        let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone };
+        let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone, turn: None };
         vi.frame(frame, came, &self.protection, &mut wire, &mut Edge::of(memory));
         self.settle(place);
         self.note_pace(place);
@@ -209,7 +209,7 @@ impl<B: Block> NicState<B> {
         let (carriage, memory) = (&mut self.carriage, &self.memory);
         let pace = pace.as_deref_mut().map(|pace| (pace, self.now_ns));
         let is_alone = vi.has_one_send();
-        let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone };
+        let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone, turn: None };
         let mut edge = Edge { theirs: theirs.as_deref(), ..Edge::of(memory) };
         vi.frame(frame, came, &self.protection, &mut wire, &mut edge);
         connection.theirs = theirs;

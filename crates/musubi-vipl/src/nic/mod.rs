@@ -45,6 +45,7 @@ mod resources;
 mod servers;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use alarms::Alarms;
 use carriage::{Carriage, ViWire};
@@ -61,6 +62,7 @@ pub use counts::{ClassCounts, ClassPicture, NicPicture};
 pub use lent::{LentBack, LentWork};
 pub use notifying::Notification;
 pub use protocol::Awaited;
+pub use turns::Weight;
 
 /// Alignment of descriptors.
 pub const DESCRIPTOR_ALIGNMENT: u64 = 64;
@@ -97,6 +99,7 @@ struct ViEntry {
     attempt: Option<connecting::Attempt>,
     pace: Option<Box<Pace>>,
     policy: Option<Box<Policy>>,
+    weight: Weight,
 }
 
 impl ViEntry {
@@ -292,7 +295,7 @@ impl<B: Block> NicState<B> {
             let (carriage, memory) = (&mut self.carriage, &self.memory);
             let pace = entry.pace.as_deref_mut().map(|pace| (pace, self.now_ns));
             let is_alone = entry.vi.has_one_send();
-            let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone };
+            let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone, turn: None };
             entry.vi.pump(&self.protection, &mut wire, &mut Edge::<B>::of(memory));
         }
         self.settle(place);
@@ -374,16 +377,6 @@ impl<B: Block> NicState<B> {
         }
     }
 
-    /// Lets those speak who waited for room with a peer, the most urgent first.
-    fn room(&mut self, peer: u16, links: &mut impl Links<Block = B>) {
-        if !self.carriage.empty_outbox(peer, links) {
-            return;
-        }
-        let mut waiting = core::mem::take(&mut self.carriage.peer(peer).waiting);
-        waiting.sort_by_key(|place| self.vis.at_place_mut(*place).map(|(_, entry)| entry.vi.attributes().class));
-        waiting.into_iter().for_each(|place| self.pump(place, links));
-    }
-
     /// The links acknowledged a frame, and all of its class before.
     fn acknowledged(&mut self, peer: u16, number: u64, links: &mut impl Links<Block = B>) {
         let mut accepted: Vec<(ViName, u64)> = Vec::new();
@@ -397,7 +390,7 @@ impl<B: Block> NicState<B> {
             let (carriage, memory) = (&mut self.carriage, &self.memory);
             let pace = entry.pace.as_deref_mut().map(|pace| (pace, self.now_ns));
             let is_alone = entry.vi.has_one_send();
-            let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone };
+            let mut wire = ViWire { carriage, links, memory, connection, pace, place, is_alone, turn: None };
             entry.vi.accepted(number, &self.protection, &mut wire, &mut Edge::<B>::of(memory));
             self.settle(place);
             self.note_pace(place);

@@ -23,7 +23,7 @@ use musubi_transport::Priority;
 use musubi_transport::links::{Block, Links, Reach};
 
 use super::NicState;
-use super::carriage::{PIECE_BYTES_MAX, ViWire};
+use super::carriage::{PIECE_BYTES_MAX, SaidPart, ViWire};
 use super::frames::Came;
 use crate::address::NicNumber;
 use crate::engine::{Handed, LeaseWords, Places};
@@ -146,7 +146,7 @@ impl<L: Links> ViWire<'_, L> {
         let &mut super::Connection { there, class, peer, here, lease, .. } = self.connection;
         let offer = Offer { lease, address: place.address, bytes: place.bytes }.to_bytes();
         let header = frame.header(there, class, offer.len() as u32);
-        if !self.carriage.peer(peer).outbox_is_empty() {
+        if self.is_behind(SaidPart::Posted) {
             return self.wait();
         }
         let sent = self.links.send(self.carriage.peer(peer).node, &header, &offer);

@@ -3,7 +3,7 @@
 use musubi_transport::Priority;
 use musubi_transport::links::Block;
 
-use super::{NicState, QueueNumber, ViEntry, ViNumber, ViPicture};
+use super::{NicState, QueueNumber, ViEntry, ViNumber, ViPicture, Weight};
 use crate::engine::{
     CompletionQueue, CompletionSource, MemoryAttributes, MemoryHandle, Queue, TagHandle, Vi, ViAttributes,
 };
@@ -171,8 +171,16 @@ impl<B: Block> NicState<B> {
         }
         self.protection.use_tag(attributes.tag)?;
         let vi = Vi::new(attributes, self.limits.descriptors);
-        let entry =
-            ViEntry { vi, send_queue, receive_queue, connection: None, attempt: None, pace: None, policy: None };
+        let entry = ViEntry {
+            vi,
+            send_queue,
+            receive_queue,
+            connection: None,
+            attempt: None,
+            pace: None,
+            policy: None,
+            weight: Weight::DEFAULT,
+        };
         let Some(number) = self.vis.insert(entry) else {
             self.protection.leave_tag(attributes.tag);
             return Err(ViError::Resource);

@@ -21,7 +21,7 @@ use super::queues::{Completion, ReceiveQueue, SendQueue};
 use super::waiting::{Awaitable, Waiting};
 use crate::address::Address;
 use crate::engine::{Queue, Reliability, ViAttributes, ViState};
-use crate::nic::{Awaited, LentBack, ViNumber};
+use crate::nic::{Awaited, LentBack, ViNumber, Weight};
 use crate::over::{NicNode, StateOf};
 
 /// How a VI is to be. Both sides of a connection have the same level, largest message, class and credit.
@@ -33,6 +33,8 @@ pub struct ViOptions {
     pub message_bytes_max: u32,
     /// Class of its traffic, 0 the most urgent.
     pub class: Priority,
+    /// Its share beside other VIs of its class when not all can go; this side's own business.
+    pub weight: Weight,
     /// Whether the peer may write shared regions that permit it.
     pub remote_write: bool,
     /// Whether the peer may read shared regions that permit it.
@@ -48,6 +50,7 @@ impl Default for ViOptions {
             reliability: Reliability::Delivery,
             message_bytes_max: 64 * 1024,
             class: Priority::LEAST_URGENT,
+            weight: Weight::DEFAULT,
             remote_write: false,
             remote_read: false,
             credit: false,
@@ -139,7 +142,10 @@ impl<R: NicNode> Vi<Idle, R> {
         };
         let [sends_to, receives_to] = [sends, receives].map(|queue| queue.map(CompletionQueue::core));
         let numbers = [&sends_to, &receives_to].map(|queue| queue.as_ref().map(|queue| queue.number));
-        let number = nic.with(|state, _| state.create_vi(attributes, numbers[0], numbers[1]))??;
+        let number = nic.with(|state, _| {
+            let number = state.create_vi(attributes, numbers[0], numbers[1])?;
+            state.set_weight(number, options.weight).map(|()| number)
+        })??;
         let transfer_bytes_max = attributes.transfer_bytes_max;
         let core = ViCore { nic: Arc::clone(nic), number, transfer_bytes_max, sends_to, receives_to };
         Ok(Vi::of(Arc::new(core)))

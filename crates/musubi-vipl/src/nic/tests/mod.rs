@@ -13,6 +13,7 @@ mod notifying;
 mod offers;
 mod pacing;
 mod runs;
+mod turns;
 
 extern crate std;
 

@@ -27,6 +27,7 @@ static void unlike(void)
     near_quality.MessageRate = 1000000, near_quality.MessageBurst = 1000;
     near_quality.ByteRate = (VIP_UINT64)1 << 33, near_quality.ByteBurst = 1 << 20;
     far_quality.MessageRate = 2000000;
+    near_quality.Weight = 255, far_quality.Weight = 3;
     one.vi = vi_of(&one, &near_quality);
     other.vi = vi_of(&other, &far_quality);
     connect_vis(&one, one.vi, &other, other.vi);
@@ -85,9 +86,9 @@ static void asked_for(void)
         OK(VipDestroyVi(vi));
     }
     memset(&quality, 0, sizeof quality);
-    quality.Size = sizeof quality, quality.Reserved = 1;
+    quality.Size = sizeof quality, quality.Weight = 256;
     GIVES(INVALID_QOS, VipCreateVi(one.nic, &attributes, NULL, NULL, &vi));
-    quality.Reserved = 0, quality.Class = VIP_MUSUBI_QOS_CLASSES;
+    quality.Weight = 255, quality.Class = VIP_MUSUBI_QOS_CLASSES;
     GIVES(INVALID_QOS, VipCreateVi(one.nic, &attributes, NULL, NULL, &vi));
     memset(&quality, 0xff, sizeof quality);
     quality.Size = 8, quality.Class = 2;
