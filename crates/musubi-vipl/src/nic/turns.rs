@@ -66,6 +66,11 @@ impl Turn {
         self.course = Course::Begun;
     }
 
+    /// Whose it was waits no more.
+    fn leave(&mut self) {
+        self.course = Course::Begun;
+    }
+
     /// Whether a part of so many bytes may go.
     pub(super) fn affords(&mut self, bytes: u32) -> bool {
         let affords = self.saved >= bytes.saturating_add(PART_COST);
@@ -167,13 +172,13 @@ impl<B: Block> NicState<B> {
 
     fn take_turn(&mut self, peer: u16, class: usize, turn: &mut Turn, links: &mut impl Links<Block = B>) {
         let place = turn.place;
-        let Some((_, entry)) = self.vis.at_place_mut(place) else { return };
+        let quantum = self.carriage.piece_bytes_max.saturating_add(PART_COST);
+        let Some((_, entry)) = self.vis.at_place_mut(place) else { return turn.leave() };
         let is_here = |connection: &&mut super::Connection| {
             connection.peer == peer && usize::from(connection.class.class()) == class
         };
         // Who waited here may be connected elsewhere by now.
-        let Some(connection) = entry.connection.as_mut().filter(is_here) else { return };
-        let quantum = self.carriage.piece_bytes_max.saturating_add(PART_COST);
+        let Some(connection) = entry.connection.as_mut().filter(is_here) else { return turn.leave() };
         turn.begin(quantum.saturating_mul(u32::from(entry.weight.0)));
         let (carriage, memory) = (&mut self.carriage, &self.memory);
         let pace = entry.pace.as_deref_mut().map(|pace| (pace, self.now_ns));

@@ -134,3 +134,22 @@ fn who_is_gone_while_it_waits_is_passed_over() {
     carry(&mut world, &names, usize::MAX, |from, _| order.push(from));
     assert_eq!(order, [1]);
 }
+
+#[test]
+fn who_is_gone_in_the_middle_of_its_turn_holds_up_nobody() {
+    let (mut world, names) = backlogged(&[(1, 3, 100), (1, 3, 100)], 3);
+    let first = world.host(A()).nic.vis.iter().next().map(|(number, _)| ViNumber(number)).unwrap();
+    let mut order = Vec::new();
+    world.host(A()).wires.full.clear();
+    world.host(A()).wires.room = 1;
+    world.report(A(), Report::Room { peer: B() });
+    world.host(A()).wires.room = usize::MAX;
+    world.host(A()).wires.full.clear();
+    let Host { nic, wires, .. } = world.host(A());
+    nic.disconnect(first, wires).unwrap();
+    while !world.host(A()).wires.out.is_empty() {
+        world.carry_one(A());
+    }
+    carry(&mut world, &names, usize::MAX, |from, _| order.push(from));
+    assert_eq!(order, [1, 1, 1]);
+}
