@@ -23,6 +23,19 @@ pub struct System {
 }
 
 impl System {
+    /// Loads the description of a system that has something which can be looked at from outside.
+    ///
+    /// # Errors
+    /// There is no file, or it has mistakes, or it has nodes only.
+    pub fn description(&self) -> anyhow::Result<musubi_config::Description> {
+        let description = description(self.system.as_deref())?;
+        if !description.has_domains() && description.nics().entries.is_empty() {
+            let what = format!("system {:?} has nodes, but no domains, channels or NICs", description.name());
+            return Err(Failure::new(what, "`musubi node ls` shows its nodes").into());
+        }
+        Ok(description)
+    }
+
     /// Loads the description. It is kept until the process ends.
     ///
     /// # Errors

@@ -57,7 +57,7 @@ fn traffic_is_seen() {
     let system = System::new();
     let (sender, receiver) = traffic(&system);
     let report = report(&system);
-    let top = ["system", "instance", "plan_hash", "interval_s", "participants", "fifos", "smems"];
+    let top = ["system", "instance", "plan_hash", "interval_s", "participants", "fifos", "smems", "nics"];
     assert_eq!(sorted(keys(&report)), sorted(top.to_vec()));
     assert_eq!(report["system"], "cli-test");
     assert!(report["interval_s"].as_f64().unwrap() >= 0.2);

@@ -12,7 +12,7 @@ mod ping;
 mod report;
 mod survey;
 mod table;
-mod tool;
+pub mod tool;
 mod top;
 
 use std::path::PathBuf;

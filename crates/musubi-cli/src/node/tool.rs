@@ -21,10 +21,10 @@ use musubi_mcapi::limits::{TOOL_DOMAIN, TOOL_NODE_TCP, TOOL_NODES};
 use musubi_mcapi::process::Running as Node;
 use musubi_mcapi::{Error, NodeId};
 use musubi_transport::links::Links as _;
-use musubi_transport::notices;
 use musubi_transport::runtime::{Block, NodeLinks, Options};
 use musubi_transport::tcp;
 use musubi_transport::topology::Topology;
+use musubi_transport::{LinkError, notices};
 
 use crate::failure::Failure;
 
@@ -69,7 +69,7 @@ pub struct Tool {
     pub way: Way,
     node: Node,
     /// Keeps the number from others.
-    _claim: Option<UnixDatagram>,
+    _claim: Claim,
 }
 
 /// A question that has been asked.
@@ -82,29 +82,9 @@ impl Tool {
     /// # Errors
     /// None is free, or nodes cannot start here.
     pub fn start(topology: &Arc<Topology>, way: Way) -> anyhow::Result<Tool> {
-        // The command says itself what is wrong.
-        notices::set_level(0);
-        let mut obstacle = None;
-        for number in numbers(topology, way) {
-            let me = NodeId::new(TOOL_DOMAIN, number).context("the numbers of tools are within the limits")?;
-            let claim = match way {
-                Way::Shm => None,
-                Way::Tcp => match claim(topology, me) {
-                    Err(error) if error.kind() == ErrorKind::AddrInUse => continue,
-                    claimed => Some(claimed.context("claiming a number on this machine")?),
-                },
-            };
-            match Node::start(Arc::clone(topology), me, Options::default()).map_err(Error::from) {
-                Ok(node) => return Ok(Tool { way, node, _claim: claim }),
-                Err(Error::NodeInitialized) => {}
-                Err(error) if lacks_keys(topology, me, way) => obstacle = obstacle.or(Some((me, error))),
-                Err(error) => return Err(why_not(topology, me, way, error)),
-            }
-        }
-        match obstacle {
-            Some((me, error)) => Err(why_not(topology, me, way, error)),
-            None => anyhow::bail!("all nodes that are kept for tools are running already"),
-        }
+        let by = |me| Node::start(Arc::clone(topology), me, Options::default());
+        let (node, claim) = first_free(topology, way, by)?;
+        Ok(Tool { way, node, _claim: claim })
     }
 
     /// Asks for so many bytes to be sent back.
@@ -164,6 +144,43 @@ impl Tool {
         }
         self.node.with(|engine, links| engine.drop_request(question.0, links))?;
         Ok(None)
+    }
+}
+
+/// What keeps the number of a tool from others, while it lives.
+pub type Claim = Option<UnixDatagram>;
+
+/// Starts the first of the nodes that are kept for this way and are free.
+///
+/// # Errors
+/// None is free, or nodes cannot start here.
+pub fn first_free<N>(
+    topology: &Arc<Topology>,
+    way: Way,
+    start: impl Fn(NodeId) -> Result<N, LinkError>,
+) -> anyhow::Result<(N, Claim)> {
+    // The command says itself what is wrong.
+    notices::set_level(0);
+    let mut obstacle = None;
+    for number in numbers(topology, way) {
+        let me = NodeId::new(TOOL_DOMAIN, number).context("the numbers of tools are within the limits")?;
+        let claim = match way {
+            Way::Shm => None,
+            Way::Tcp => match claim(topology, me) {
+                Err(error) if error.kind() == ErrorKind::AddrInUse => continue,
+                claimed => Some(claimed.context("claiming a number on this machine")?),
+            },
+        };
+        match start(me).map_err(Error::from) {
+            Ok(node) => return Ok((node, claim)),
+            Err(Error::NodeInitialized) => {}
+            Err(error) if lacks_keys(topology, me, way) => obstacle = obstacle.or(Some((me, error))),
+            Err(error) => return Err(why_not(topology, me, way, error)),
+        }
+    }
+    match obstacle {
+        Some((me, error)) => Err(why_not(topology, me, way, error)),
+        None => anyhow::bail!("all nodes that are kept for tools are running already"),
     }
 }
 

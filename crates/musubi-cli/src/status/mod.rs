@@ -1,11 +1,13 @@
-//! `musubi status`: the participants and channels of a running system, from outside.
+//! `musubi status`: the participants and channels of a running system, from outside, and the NICs of its processes.
 //!
-//! What you may rely on: nothing is written to the system and no slot of it is taken. Every figure is what the
+//! What you may rely on: nothing is written to the sections of the system and no slot of it is taken; NICs are asked by a node that is kept for tools. Every figure is what the
 //! participants themselves have written; one that is hostile may lie about itself.
 //!
-//! How it works: [`reading`] copies the figures out of the sections, [`report`] makes a report of two readings, which
+//! How it works: [`reading`] copies the figures out of the sections, [`nics`] asks the processes that have NICs open, [`report`] makes a report of two readings, which
 //! [`table`] shows to a person and serde to a program (docs/status.md).
 
+mod nic_table;
+mod nics;
 mod reading;
 mod report;
 mod table;
@@ -19,6 +21,7 @@ use musubi_linux::{Deadline, DeadlineExt, Observer};
 use crate::failure::Failure;
 use crate::system::{System, seconds};
 use crate::{output, screen};
+use nics::NicSurvey;
 use reading::Reading;
 use report::Report;
 
@@ -40,7 +43,8 @@ pub struct Arguments {
 }
 
 const EXAMPLES: &str = "\
-Looks at the memory of the running participants, read-only. Domains that share fixed memory of a chip (port uio or \
+Looks at the memory of the running participants, read-only, and asks the processes that have NICs of the VI \
+Architecture open how they are. Domains that share fixed memory of a chip (port uio or \
 metal) are not seen; it says so. Where nobody runs, it says so, and the exit code is 0 \
 too. Only users that the description lets attach may look.
 
@@ -57,23 +61,35 @@ const ANSWER_WAIT: Duration = Duration::from_millis(250);
 /// # Errors
 /// A participant runs another description, or we may not look.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let plan = arguments.system.plan()?;
-    check_visible(plan)?;
-    let mut observer = Observer::new(plan, arguments.system.instance.as_deref())?;
+    let description = arguments.system.description()?;
+    let mut survey = NicSurvey::new(&description);
+    let (has_domains, has_nics) = (description.has_domains(), !description.nics().entries.is_empty());
+    let plan = description.leak();
+    if has_domains
+        && let Err(hidden) = check_visible(plan)
+        && !has_nics
+    {
+        return Err(hidden.into());
+    }
     let instance = instance(arguments);
+    let mut observer = match has_domains {
+        true => Some(Observer::new(plan, arguments.system.instance.as_deref())?),
+        false => None,
+    };
     let mut look = || -> anyhow::Result<Reading> {
+        let Some(observer) = &mut observer else { return Ok(Reading::nothing()) };
         observer.refresh(Deadline::after(ANSWER_WAIT))?;
-        Ok(Reading::take(plan, &observer))
+        Ok(Reading::take(plan, observer))
     };
     let mut before = look()?;
     loop {
         if before.is_empty() && !arguments.watch {
-            show(arguments, &Report::new(plan, &instance, &before, &before))?;
+            show(arguments, &Report::new(plan, &instance, (&before, &before), survey.look()?))?;
             return Ok(());
         }
         std::thread::sleep(arguments.interval);
         let now = look()?;
-        let is_read = show(arguments, &Report::new(plan, &instance, &before, &now))?;
+        let is_read = show(arguments, &Report::new(plan, &instance, (&before, &now), survey.look()?))?;
         if !arguments.watch || !is_read {
             return Ok(());
         }

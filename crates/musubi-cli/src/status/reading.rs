@@ -112,6 +112,11 @@ impl Reading {
         Reading { at_ns, participants, fifos, smems }
     }
 
+    /// Of a system without participants.
+    pub fn nothing() -> Reading {
+        Reading { at_ns: now_ns(), participants: Vec::new(), fifos: Vec::new(), smems: Vec::new() }
+    }
+
     /// Whether nobody is there.
     pub fn is_empty(&self) -> bool {
         self.participants.is_empty()

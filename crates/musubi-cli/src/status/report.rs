@@ -3,6 +3,7 @@
 use musubi_core::plan::{LockKind, Plan};
 use serde::Serialize;
 
+use super::nics::Nic;
 use super::reading::{self, Reading};
 
 const NS_PER_S: f64 = 1e9;
@@ -18,6 +19,7 @@ pub struct Report<'p> {
     pub participants: Vec<Participant<'p>>,
     pub fifos: Vec<Fifo<'p>>,
     pub smems: Vec<Smem<'p>>,
+    pub nics: Vec<Nic>,
 }
 
 /// One participant.
@@ -142,8 +144,13 @@ pub struct Member<'p> {
 }
 
 impl<'p> Report<'p> {
-    /// The report of `now`, with rates since `before`.
-    pub fn new(plan: &'p Plan<'p>, instance: &'p str, before: &Reading, now: &Reading) -> Report<'p> {
+    /// The report of `now`, with rates since `before`, and of these NICs.
+    pub fn new(
+        plan: &'p Plan<'p>,
+        instance: &'p str,
+        (before, now): (&Reading, &Reading),
+        nics: Vec<Nic>,
+    ) -> Report<'p> {
         let interval_s = now.at_ns.saturating_sub(before.at_ns) as f64 / NS_PER_S;
         let fifos = (0u16..).zip(before.fifos.iter().zip(&now.fifos));
         Report {
@@ -154,6 +161,7 @@ impl<'p> Report<'p> {
             participants: now.participants.iter().map(|seen| participant(plan, seen)).collect(),
             fifos: fifos.map(|(number, (before, now))| fifo(plan, number, before, now, interval_s)).collect(),
             smems: (0u16..).zip(&now.smems).map(|(number, members)| smem(plan, number, members)).collect(),
+            nics,
         }
     }
 }

@@ -4,6 +4,7 @@ use anstyle::{AnsiColor, Style};
 use indicatif::{HumanBytes, HumanCount};
 use musubi_config::table::{Column, Table, wrapped};
 
+use super::nic_table;
 use super::report::{Fifo, Latency, Participant, Place, Receiver, Report, Sender, Smem, State, Traffic};
 use crate::table::{NONE, or_none};
 
@@ -55,10 +56,32 @@ const SMEMS: &[Column] = &[
 /// The report as text with tables, with colours; for a terminal of so many characters a line or, without a number, whole.
 pub fn render(report: &Report<'_>, width: Option<usize>) -> String {
     let mut text = format!("{TITLE}System {} (instance {}){TITLE:#}\n", report.system, report.instance);
-    if report.participants.is_empty() {
+    if report.participants.is_empty() && report.nics.is_empty() {
         text.push_str("Nobody is attached.\n");
         return text;
     }
+    if !report.participants.is_empty() {
+        text.push_str(&of_channels(report, width));
+    }
+    if !report.nics.is_empty() {
+        text.push_str(&format!(
+            "\n{TITLE}NICs of the VI Architecture{TITLE:#}\n{}",
+            nic_table::nics(&report.nics).fitted(width)
+        ));
+        let classes = nic_table::classes(&report.nics);
+        if !classes.is_empty() {
+            text.push_str(&format!(
+                "\n{TITLE}Their classes since they were opened{TITLE:#}\n{}",
+                classes.fitted(width)
+            ));
+        }
+    }
+    text
+}
+
+/// Participants and their channels.
+fn of_channels(report: &Report<'_>, width: Option<usize>) -> String {
+    let mut text = String::new();
     let troubled = report.participants.iter().filter(|participant| participant.state != State::Running);
     troubled.for_each(|participant| text.push_str(&wrapped(&warning(participant), width)));
     text.push_str(&format!("\n{}", participants(&report.participants).fitted(width)));
@@ -123,7 +146,9 @@ fn fifos(fifos: &[Fifo<'_>]) -> Table {
     for fifo in fifos {
         let traffic = traffic(fifo);
         let latency = |of: fn(&Latency) -> u32| {
-            or_none(fifo.receiver.as_ref().and_then(|rx| rx.latency.as_ref()).map(|latency| time(of(latency))))
+            or_none(
+                fifo.receiver.as_ref().and_then(|rx| rx.latency.as_ref()).map(|latency| time(u64::from(of(latency)))),
+            )
         };
         let of_blocks = |count: u32| format!("{count}/{}", fifo.blocks);
         table.add_row([
@@ -194,17 +219,18 @@ fn name(place: &Place<'_>) -> String {
 }
 
 /// A time with three digits or so.
-fn time(ns: u32) -> String {
+pub fn time(ns: u64) -> String {
     match ns {
         0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{:.1} us", f64::from(ns) / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} ms", f64::from(ns) / 1e6),
-        _ => format!("{:.2} s", f64::from(ns) / 1e9),
+        1_000..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.2} s", ns as f64 / 1e9),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::nics::{Budgets, Class, Nic, NicState, Notifications, Vis};
     use super::super::report::Member;
     use super::*;
 
@@ -218,6 +244,43 @@ mod tests {
             bytes: 1 << 40,
             messages_per_s: Some(1_234_567.0),
             bytes_per_s: Some(f64::from(u32::MAX)),
+        }
+    }
+
+    fn busy_nic() -> Nic {
+        let many = Notifications {
+            asked: 3_000_000_000,
+            raised: 1_000_000_000,
+            suppressed: 1_999_000_000,
+            deferred: 1_000_000,
+            longest_deferral_ns: 123_456_789,
+        };
+        let class = Class {
+            class: 3,
+            vis: 16,
+            posted: u64::MAX,
+            completed: u64::MAX,
+            flushed: 1024,
+            rule: Some(many),
+            policies: Some(many),
+            budgets: Some(Budgets { taken: 1_000_000, over_budget: 7, longest_ns: 9_000_000 }),
+            held: 12_345,
+            held_ns: u64::MAX,
+            handled: 5,
+            handled_ns: 5_432,
+        };
+        Nic {
+            name: "gateway".to_owned(),
+            number: 1,
+            process: 0,
+            state: NicState::Running,
+            vis: Some(Vis { count: 16, connected: 12, pending: 1, in_error: 3 }),
+            completion_queues: Some(2),
+            connections: Some(1_000_000),
+            lost: Some(3),
+            refused: Some(1),
+            woken: Some(u64::MAX),
+            classes: vec![class],
         }
     }
 
@@ -279,6 +342,7 @@ mod tests {
                 holder: Some(place("gateway")),
                 members: vec![Member { place: place("gateway"), acquired: 1_000_000, refused: 3 }],
             }],
+            nics: vec![busy_nic()],
         }
     }
 
@@ -287,6 +351,26 @@ mod tests {
         crate::screen::assert_fits(|width| render(&busy(), width));
         let narrow = render(&busy(), Some(80));
         assert!(["queued", "messages", "received", "lost"].iter().all(|word| narrow.contains(word)), "{narrow}");
+    }
+
+    #[test]
+    fn nics_are_shown_though_nobody_is_attached_and_lie_as_they_like() {
+        let mut report = busy();
+        report.participants.clear();
+        let table = render(&report, None);
+        let parts = [
+            "NICs of the VI Architecture",
+            "gateway.0",
+            "2,000,000,000",
+            "3,998,000,000",
+            "123.5 ms",
+            "7 of 1,000,000",
+            "12,345, ",
+            "5, 5.4 us",
+        ];
+        assert!(parts.iter().all(|part| table.contains(part)) && !table.contains("Nobody"), "{table}");
+        report.nics[0].classes[0].rule.as_mut().unwrap().raised = u64::MAX;
+        assert!(render(&report, None).contains("18,446,744,073,709,551,615"));
     }
 
     /// Notifications that were raised, of all that were asked for, and how often the receiver slept and was woken.
