@@ -113,7 +113,7 @@ fn at(nic: u16) -> Address {
 impl World {
     fn new() -> World {
         let mut nic = <NicState<NoBlock> as Protocol>::new(node(0), 77);
-        let entry = |number| NicEntry { name: format!("nic{number}"), hosts: Vec::new(), slots: 1, is_trusted: true };
+        let entry = |number| NicEntry { name: format!("nic{number}"), hosts: Vec::new(), slots: 1, is_trusted: true, intakes: Vec::new() };
         nic.describe(Directory { nics: (0..2).map(entry).collect() });
         let tag = nic.create_tag().expect("the first");
         let attributes = MemoryAttributes { tag, remote_write: true, remote_read: true };

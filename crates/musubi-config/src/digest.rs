@@ -61,6 +61,7 @@ pub(crate) fn topology_hash(topology: &Topology) -> u64 {
         form.list(place.tcp.as_slice(), |form, address| form.text(address));
     });
     rules(&mut form, topology);
+    intakes(&mut form, topology);
     form.digest().max(1)
 }
 
@@ -79,6 +80,21 @@ fn rules(form: &mut Form, topology: &Topology) {
         form.long(rule.filter.interval_ns_min);
         form.long(rule.filter.latest_ns);
         regulation(form, &rule.regulation);
+    });
+}
+
+/// Nothing where no node has one, likewise.
+fn intakes(form: &mut Form, topology: &Topology) {
+    let of_nodes = topology.nodes.iter().flat_map(|(id, place)| place.intakes.iter().map(move |intake| (id, intake)));
+    let intakes: Vec<_> = of_nodes.collect();
+    if intakes.is_empty() {
+        return;
+    }
+    form.list(&intakes, |form, (id, intake)| {
+        form.number(id.domain());
+        form.number(id.node());
+        form.number(u32::from(intake.class.class()));
+        regulation(form, &intake.regulation);
     });
 }
 

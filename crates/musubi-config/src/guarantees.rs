@@ -53,8 +53,22 @@ pub(crate) fn filter(holder: &Reader<'_>, keys: &[Key], findings: &mut Findings)
 
 /// The regulation of what `holder` describes. A burst holds at least `largest_bytes`.
 pub(crate) fn regulation(holder: &Reader<'_>, largest_bytes: u64, findings: &mut Findings) -> Regulation {
+    bounds(holder, ("regulation", "a regulation"), largest_bytes, findings)
+}
+
+/// What a NIC takes of a class.
+pub(crate) fn intake(holder: &Reader<'_>, findings: &mut Findings) -> Regulation {
+    bounds(holder, ("intake", "an intake"), 1, findings)
+}
+
+fn bounds(
+    holder: &Reader<'_>,
+    (key, kind): (&'static str, &str),
+    largest_bytes: u64,
+    findings: &mut Findings,
+) -> Regulation {
     let example = "{ messages = \"1000 /s\" }";
-    let Some(reader) = holder.table("regulation", "a regulation", REGULATION_KEYS, example, findings) else {
+    let Some(reader) = holder.table(key, kind, REGULATION_KEYS, example, findings) else {
         return Regulation::NONE;
     };
     let messages = reader.quantity("messages", &MESSAGE_RATE, 1..=u64::from(u32::MAX), findings);

@@ -9,7 +9,7 @@ use musubi_transport::limits::{PLACES_MAX, SLOTS_MAX};
 use musubi_transport::topology::{Place, Topology};
 
 use crate::network::NetworkDraft;
-use crate::nodes::{self, Address, NodeDraft};
+use crate::nodes::{self, Address, NodeDraft, PlaceKind};
 use crate::reader::{Key, Located, Reader, optional, required};
 use crate::report::{Findings, Scope};
 
@@ -64,7 +64,7 @@ pub(crate) fn read(reader: &Reader<'_>, findings: &mut Findings) -> NicDraft {
     let processes = reader.integer("processes", 1..=u64::from(SLOTS_MAX), findings);
     let processes = processes.map_or(PROCESSES, |processes| processes.value as u16);
     let is_trusted = reader.choice("trust", NIC_TRUSTS, findings).is_some_and(|trust| trust.value);
-    NicDraft { place: nodes::read_place(None, reader, findings), processes, is_trusted }
+    NicDraft { place: nodes::read_place((PlaceKind::Nic, None), reader, findings), processes, is_trusted }
 }
 
 /// Where all slots of the NICs listen.

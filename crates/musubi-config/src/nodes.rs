@@ -8,12 +8,12 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use musubi_transport::limits::{DOMAIN_MAX, NODE_MAX, TOOL_DOMAIN, TOOL_NODES};
-use musubi_transport::topology::{ClassRule, Place, Topology};
+use musubi_transport::topology::{ClassIntake, ClassRule, Place, Topology};
 use musubi_transport::{NodeId, Priority};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::guarantees::{filter, regulation};
+use crate::guarantees::{filter, intake, regulation};
 use crate::network::{NetworkDraft, path};
 use crate::reader::{Key, Located, Reader, optional, quoted, required, tables, wrong_type};
 use crate::report::{Findings, Scope, Span};
@@ -32,8 +32,18 @@ pub(crate) const NODE_KEYS: &[Key] = &[
 
 /// The keys of a `[[node.rule]]`, and of the filter in it.
 const RULE_KEYS: &[Key] = &[required("class", "class = 4"), optional("regulation"), optional("filter")];
+/// The keys of a `[[nic.rule]]`.
+const NIC_RULE_KEYS: &[Key] =
+    &[required("class", "class = 4"), optional("regulation"), optional("filter"), optional("intake")];
 const RULE_FILTER_KEYS: &[Key] = &[optional("every"), optional("interval"), optional("latest")];
-/// Class 0 carries what the others need to go on.
+/// What is described: it says which rules there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlaceKind {
+    Node,
+    Nic,
+}
+
+/// Class 0 of nodes carries what the others need to go on; VIs have it for messages.
 const RULE_CLASSES: std::ops::RangeInclusive<u64> = 1..=Priority::LEAST_URGENT.class() as u64;
 
 const SHARED_MEMORY: &str = "shm";
@@ -51,6 +61,7 @@ pub(crate) struct NodeDraft {
     certificate: Option<Located<String>>,
     key: Option<Located<String>>,
     rules: Vec<Located<ClassRule>>,
+    intakes: Vec<ClassIntake>,
     pub(crate) at: Span,
 }
 
@@ -78,11 +89,22 @@ pub(crate) fn read(reader: &Reader<'_>, findings: &mut Findings) -> NodeDraft {
     let domain = reader.integer("domain", 0..=u64::from(DOMAIN_MAX), findings);
     let node = reader.integer("node", 0..=u64::from(NODE_MAX), findings);
     let id = domain.zip(node).and_then(|(domain, node)| NodeId::new(domain.value as u32, node.value as u32));
-    read_place(id, reader, findings)
+    read_place((PlaceKind::Node, id), reader, findings)
 }
 
 /// Reads where a node is and what holds there: all keys but those that number it.
-pub(crate) fn read_place(id: Option<NodeId>, reader: &Reader<'_>, findings: &mut Findings) -> NodeDraft {
+pub(crate) fn read_place(
+    (kind, id): (PlaceKind, Option<NodeId>),
+    reader: &Reader<'_>,
+    findings: &mut Findings,
+) -> NodeDraft {
+    let (table, example, keys) = match kind {
+        PlaceKind::Node => ("node.rule", "a [[node.rule]]", RULE_KEYS),
+        PlaceKind::Nic => ("nic.rule", "a [[nic.rule]]", NIC_RULE_KEYS),
+    };
+    let tables = tables(reader, "rule", table, example, keys, findings);
+    let rules: Vec<_> = tables.iter().filter_map(|reader| rule(kind, reader, findings)).collect();
+    let (rules, intakes): (Vec<_>, Vec<_>) = rules.into_iter().unzip();
     let mut draft = NodeDraft {
         id,
         name: reader.text("name", findings),
@@ -91,10 +113,8 @@ pub(crate) fn read_place(id: Option<NodeId>, reader: &Reader<'_>, findings: &mut
         tcp: None,
         certificate: path(reader, "certificate", findings),
         key: path(reader, "key", findings),
-        rules: tables(reader, "rule", "node.rule", "a [[node.rule]]", RULE_KEYS, findings)
-            .iter()
-            .filter_map(|reader| rule(reader, findings))
-            .collect(),
+        rules,
+        intakes: intakes.into_iter().filter(|intake: &ClassIntake| !intake.regulation.is_none()).collect(),
         at: reader.span.clone(),
     };
     match reader.value("at") {
@@ -105,16 +125,23 @@ pub(crate) fn read_place(id: Option<NodeId>, reader: &Reader<'_>, findings: &mut
 }
 
 /// What holds for the frames of one class.
-fn rule(reader: &Reader<'_>, findings: &mut Findings) -> Option<Located<ClassRule>> {
-    let class = reader.integer("class", RULE_CLASSES, findings);
+fn rule(kind: PlaceKind, reader: &Reader<'_>, findings: &mut Findings) -> Option<(Located<ClassRule>, ClassIntake)> {
+    let classes = if kind == PlaceKind::Nic { 0..=*RULE_CLASSES.end() } else { RULE_CLASSES };
+    let class = reader.integer("class", classes, findings);
     let (filter, _) = filter(reader, RULE_FILTER_KEYS, findings);
     let regulation = regulation(reader, 1, findings);
-    if reader.value("filter").is_none() && reader.value("regulation").is_none() {
+    let intake = if kind == PlaceKind::Nic { intake(reader, findings) } else { musubi_core::plan::Regulation::NONE };
+    if ["filter", "regulation", "intake"].iter().all(|key| reader.value(key).is_none()) {
         let problem = findings.add(Scope::Relation, reader.span.clone(), "a rule that says nothing", "nothing bounded");
         problem.help("give it a `regulation`, a `filter`, or both");
     }
     let class = class.and_then(|class| Priority::new(class.value as u8))?;
-    Some(Located { value: ClassRule { class, regulation, filter }, span: reader.span.clone() })
+    if let (Priority::MOST_URGENT, Some(value)) = (class, reader.value("filter")) {
+        let message = "a `filter` of class 0, whose frames always wake";
+        findings.add(Scope::Relation, value.span(), message, "the most urgent class").help("leave it out");
+    }
+    let rule = Located { value: ClassRule { class, regulation, filter }, span: reader.span.clone() };
+    Some((rule, ClassIntake { class, regulation: intake }))
 }
 
 fn places(value: &Spanned<DeValue<'_>>, draft: &mut NodeDraft, findings: &mut Findings) {
@@ -276,6 +303,8 @@ impl NodeDraft {
     pub(crate) fn place(self) -> Place {
         let mut rules: Vec<ClassRule> = self.rules.into_iter().map(|rule| rule.value).collect();
         rules.sort_by_key(|rule| rule.class);
+        let mut intakes = self.intakes;
+        intakes.sort_by_key(|intake| intake.class);
         let machine = self.machine.map(|machine| machine.value).unwrap_or_default();
         Place {
             name: self.name.map(|name| name.value).unwrap_or_default(),
@@ -284,6 +313,7 @@ impl NodeDraft {
             certificate: self.certificate.map(|path| path.value),
             key: self.key.map(|path| path.value),
             rules,
+            intakes,
         }
     }
 }

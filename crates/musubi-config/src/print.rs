@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use musubi_core::plan::{Doorbell, FilterRule, Level, LockKind, Regulation};
-use musubi_transport::NodeId;
 use musubi_transport::topology::{Network, Place, Topology};
+use musubi_transport::{NodeId, Priority};
 
 use crate::Description;
 use crate::description::{DomainEntry, FifoEntry, SmemEntry};
@@ -76,8 +76,13 @@ fn where_and_rules(out: &mut String, table: &str, place: &Place) {
     for rule in &place.rules {
         line(out, &format!("\n[[{table}.rule]]"));
         line(out, &format!("class = {}", rule.class.class()));
-        filter(out, &rule.filter, &[]);
+        if rule.class != Priority::MOST_URGENT {
+            filter(out, &rule.filter, &[]);
+        }
         regulation(out, &rule.regulation);
+        if let Some(intake) = place.intakes.iter().find(|intake| intake.class == rule.class) {
+            bounds(out, "intake", &intake.regulation);
+        }
     }
 }
 
@@ -148,7 +153,11 @@ fn filter(out: &mut String, rule: &FilterRule, more: &[String]) {
     line(out, &format!("filter = {{ {} }}", keys.join(", ")));
 }
 
-fn regulation(out: &mut String, bounds: &Regulation) {
+fn regulation(out: &mut String, of: &Regulation) {
+    bounds(out, "regulation", of);
+}
+
+fn bounds(out: &mut String, key: &str, bounds: &Regulation) {
     let mut keys = Vec::new();
     if bounds.messages_per_s > 0 {
         keys.push(format!("messages = \"{}\"", MESSAGE_RATE.write(u64::from(bounds.messages_per_s))));
@@ -159,7 +168,7 @@ fn regulation(out: &mut String, bounds: &Regulation) {
         keys.push(format!("bytes_burst = \"{}\"", SIZE.write(bounds.bytes_burst)));
     }
     if !keys.is_empty() {
-        line(out, &format!("regulation = {{ {} }}", keys.join(", ")));
+        line(out, &format!("{key} = {{ {} }}", keys.join(", ")));
     }
 }
 

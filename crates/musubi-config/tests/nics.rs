@@ -1,9 +1,9 @@
 //! NICs of a description: what they become, which mistakes are found, what their hash depends on.
 
 use musubi_config::{Nics, check, load, parse, print};
-use musubi_transport::NodeId;
 use musubi_transport::limits::{PLACES_MAX, SLOTS_MAX};
-use musubi_transport::topology::Topology;
+use musubi_transport::topology::{ClassIntake, Topology};
+use musubi_transport::{NodeId, Priority, Regulation};
 
 const NICS: &str = r#"[system]
 name = "line"
@@ -110,7 +110,7 @@ fn mistakes_are_found_where_they_stand() {
         ("10.0.0.7:7700", "10.0.0.7:65535", "the last would be above 65535"),
         ("[fd00::8]:7700", "10.0.0.7:7701", "two nodes listen at 10.0.0.7:7701"),
         ("insecure = true", "insecure = false", "need TLS"),
-        ("class = 4", "class = 0", "class"),
+        ("class = 4", "class = 8", "class"),
         ("machine = \"cell-3\"", "certificate = \"c\"", "`certificate` without `key`"),
     ];
     for (was, is, said) in mistakes {
@@ -222,5 +222,58 @@ fn a_check_bounds_wake_ups_and_delays_of_each_class() {
     for width in [60, 80, 100, 130] {
         let fitted = check(&description, Some(width));
         assert!(fitted.lines().all(|line| line.chars().count() <= width), "{fitted}");
+    }
+}
+
+const TAKING: &str = r#"[system]
+name = "line"
+[[nic]]
+name = "left"
+processes = 2
+[[nic.rule]]
+class = 3
+intake = { messages = "1000 /s", bytes = "1 MiB/s" }
+[[nic.rule]]
+class = 0
+regulation = { messages = "50 /s" }
+[[nic]]
+name = "right"
+processes = 1
+"#;
+
+#[test]
+fn a_nic_takes_so_much_of_a_class_and_the_most_urgent_can_be_capped() {
+    let description = parse("taking.toml", TAKING).unwrap_or_else(|report| panic!("{report}"));
+    let nodes = &description.nics().topology.nodes;
+    let bounds = Regulation { messages_per_s: 1000, messages_burst: 10, bytes_per_s: 1 << 20, bytes_burst: 10_485 };
+    let intake = ClassIntake { class: Priority::new(3).unwrap(), regulation: bounds };
+    assert_eq!((&nodes[&slot(0, 0)].intakes[..], &nodes[&slot(0, 1)].intakes[..]), (&[intake][..], &[intake][..]));
+    assert_eq!(nodes[&slot(1, 0)].intakes, []);
+    assert_eq!(nodes[&slot(0, 0)].rules[0].regulation.messages_per_s, 50);
+    let again = print(&description);
+    let reread = parse("again.toml", &again).unwrap_or_else(|report| panic!("{report}\n{again}"));
+    assert_eq!(reread.nics(), description.nics());
+    let hash = |text: &str| parse("taking.toml", text).unwrap_or_else(|report| panic!("{report}")).nics().topology.hash;
+    assert_ne!(hash(TAKING), hash(&TAKING.replace("1000 /s", "1001 /s")));
+    let shown = check(&description, Some(80));
+    for said in ["Intake of NICs", "left-1", "1000 /s, burst 10", "two bursts"] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+}
+
+#[test]
+fn an_intake_of_a_node_and_a_filter_of_the_most_urgent_class_are_refused() {
+    let wrong = [
+        (TAKING.replace("regulation =", "filter = { every = 2 }\nregulation ="), "always wake"),
+        (
+            TAKING
+                .replace("[[nic]]\nname = \"left\"\nprocesses = 2\n[[nic", "[[node]]\ndomain = 0\nnode = 1\n[[node")
+                .replace("\n[[nic.rule]]\nclass = 0", "\n[[node.rule]]\nclass = 1"),
+            "intake",
+        ),
+    ];
+    for (text, said) in wrong {
+        let Err(report) = parse("wrong.toml", &text) else { panic!("it is accepted: {text}") };
+        assert!(report.to_string().contains(said), "{said}: {report}");
     }
 }

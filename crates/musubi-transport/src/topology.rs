@@ -43,12 +43,23 @@ pub struct Place {
     pub key: Option<String>,
     /// What holds for frames of some classes, at most one rule a class; usually none.
     pub rules: Vec<ClassRule>,
+    /// What the node takes of some classes, at most one a class; usually none. Only NICs of the VI Architecture keep to it.
+    pub intakes: Vec<ClassIntake>,
+}
+
+/// What one node takes of the frames of one class, from all others together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassIntake {
+    /// Which.
+    pub class: Priority,
+    /// Messages and bytes.
+    pub regulation: Regulation,
 }
 
 /// What holds at one node for the frames of one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassRule {
-    /// Which; never [`Priority::MOST_URGENT`], whose frames are never held.
+    /// Which. Of [`Priority::MOST_URGENT`] only NICs of the VI Architecture have one, as others need its frames to go on.
     pub class: Priority,
     /// What the node may put onto each of its links.
     pub regulation: Regulation,

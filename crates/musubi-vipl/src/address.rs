@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use musubi_transport::NodeId;
 use musubi_transport::limits::SLOTS_MAX;
+use musubi_transport::topology::ClassIntake;
 
 /// Longest discriminator, bytes.
 pub const DISCRIMINATOR_BYTES_MAX: usize = 128;
@@ -81,6 +82,8 @@ pub struct NicEntry {
     /// Whether its processes are trusted by those that it sends to: these then fetch large payloads from where they lie, and
     /// take as long as the sender makes that take.
     pub is_trusted: bool,
+    /// What each of its processes takes of some classes.
+    pub intakes: Vec<ClassIntake>,
 }
 
 impl NicEntry {
@@ -111,6 +114,11 @@ impl Directory {
         self.nics.get(usize::from(nic.0)).is_some_and(|entry| entry.is_trusted)
     }
 
+    /// What the processes of a NIC take of some classes.
+    pub fn intakes(&self, nic: NicNumber) -> &[ClassIntake] {
+        self.nics.get(usize::from(nic.0)).map_or(&[], |entry| &entry.intakes)
+    }
+
     /// The NIC of a name.
     pub fn find(&self, name: &str) -> Option<NicNumber> {
         self.nics.iter().position(|entry| entry.name == name).map(|place| NicNumber(place as u16))
@@ -128,6 +136,7 @@ mod tests {
             hosts: hosts.iter().map(|host| String::from(*host)).collect(),
             slots: 1,
             is_trusted: false,
+            intakes: Vec::new(),
         };
         let nics = alloc::vec![
             entry("a", &["left", "10.0.0.1"]),

@@ -60,8 +60,13 @@ pub fn open<H: Host + Sync + 'static>(
         return Err(ViError::Parameter);
     }
     let nic = Nic::of(MappedNode::start(table, region, host, options)?);
-    let entry =
-        |name: &&str| NicEntry { name: String::from(*name), hosts: Default::default(), slots: 1, is_trusted: false };
+    let entry = |name: &&str| NicEntry {
+        name: String::from(*name),
+        hosts: Default::default(),
+        slots: 1,
+        is_trusted: false,
+        intakes: Default::default(),
+    };
     nic.with(|state| {
         state.describe(Directory { nics: names.iter().map(entry).collect() });
         Ok(())

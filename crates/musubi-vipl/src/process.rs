@@ -37,7 +37,13 @@ impl NicSystem {
     /// The same of a system of this name: what holds where a description has no NICs.
     pub fn on_one_machine(system: &str) -> NicSystem {
         let topology = Topology { system: String::from(system), ..Topology::single_machine() };
-        let nic = NicEntry { name: String::from("VINIC0"), hosts: Vec::new(), slots: SLOTS_MAX, is_trusted: false };
+        let nic = NicEntry {
+            name: String::from("VINIC0"),
+            hosts: Vec::new(),
+            slots: SLOTS_MAX,
+            is_trusted: false,
+            intakes: Vec::new(),
+        };
         NicSystem { directory: Directory { nics: vec![nic] }, topology: Arc::new(topology) }
     }
 
@@ -45,7 +51,8 @@ impl NicSystem {
     pub fn new(nics: impl IntoIterator<Item = (String, u16)>, topology: Topology) -> NicSystem {
         let entry = |(number, (name, slots))| {
             let place = NicNumber(number).node(0).and_then(|node| topology.nodes.get(&node));
-            NicEntry { name, hosts: place.map(hosts).unwrap_or_default(), slots, is_trusted: false }
+            let intakes = place.map(|place| place.intakes.clone()).unwrap_or_default();
+            NicEntry { name, hosts: place.map(hosts).unwrap_or_default(), slots, is_trusted: false, intakes }
         };
         let nics = (0..).zip(nics).map(entry).collect();
         NicSystem { directory: Directory { nics }, topology: Arc::new(topology) }

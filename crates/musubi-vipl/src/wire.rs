@@ -47,10 +47,11 @@ enum FrameKind {
     Reached = 21,
     Inspect = 22,
     Picture = 23,
+    Grant = 24,
 }
 
 impl FrameKind {
-    const ALL: [FrameKind; 23] = [
+    const ALL: [FrameKind; 24] = [
         FrameKind::Send,
         FrameKind::Write,
         FrameKind::WriteBegin,
@@ -74,6 +75,7 @@ impl FrameKind {
         FrameKind::Reached,
         FrameKind::Inspect,
         FrameKind::Picture,
+        FrameKind::Grant,
     ];
 
     fn of(number: u8) -> Option<FrameKind> {
@@ -98,7 +100,8 @@ impl FrameKind {
             | FrameKind::Disconnect
             | FrameKind::Credit
             | FrameKind::Reached
-            | FrameKind::Inspect => 0,
+            | FrameKind::Inspect
+            | FrameKind::Grant => 0,
             FrameKind::Picture => PICTURE_BYTES_MAX as u32,
         }
     }
@@ -229,6 +232,8 @@ pub enum NicFrame {
     Reach(LeaseWords),
     /// It could be read: offers are welcome.
     Reached,
+    /// So many messages and bytes of a class have been granted since the link began.
+    Grant { class: u8, messages: u32, bytes: u32 },
 }
 
 impl NicFrame {
@@ -236,6 +241,22 @@ impl NicFrame {
     pub fn is_managers(kind: u8) -> bool {
         let (first, last) = (FrameKind::Request as u8, FrameKind::Disconnect as u8);
         (first..=last).contains(&kind) || kind >= FrameKind::Reach as u8
+    }
+
+    /// What a frame of a VI takes of the credit of its class: whether a message begins, and bytes; `None` of one that takes none.
+    pub fn charge(header: &Header) -> Option<(bool, u32)> {
+        Some(match FrameKind::of(header.kind)? {
+            FrameKind::Send | FrameKind::WritePart => (header.value == 0, header.length),
+            FrameKind::Write => (true, header.length),
+            FrameKind::Read => (true, 0),
+            FrameKind::SendOffer | FrameKind::WriteOffer => (true, 0),
+            _ => return None,
+        })
+    }
+
+    /// Whether a frame offers what is to be fetched.
+    pub fn is_offer(kind: u8) -> bool {
+        kind == FrameKind::SendOffer as u8 || kind == FrameKind::WriteOffer as u8
     }
 
     /// The kind of [`NicFrame::Picture`], whose payload is longer than all others of the connection manager.
@@ -302,6 +323,9 @@ impl NicFrame {
             }
             NicFrame::ReadRefused { messages } | NicFrame::Placed { messages } => header.value = messages,
             NicFrame::Credit { receives } => header.value = receives,
+            NicFrame::Grant { class, messages, bytes } => {
+                (header.from, header.tag, header.value) = (class.into(), messages, bytes);
+            }
             NicFrame::Broken { messages, status } => (header.tag, header.value) = (messages, status.0),
             NicFrame::Refuse(refusal) => header.status = refusal as u8,
             _ => {}
@@ -349,6 +373,7 @@ impl NicFrame {
             FrameKind::Disconnect => NicFrame::Disconnect,
             FrameKind::Reach => NicFrame::Reach(lease_of_bytes(exactly(payload)?)),
             FrameKind::Reached => NicFrame::Reached,
+            FrameKind::Grant => NicFrame::Grant { class: header.from as u8, messages: header.tag, bytes: header.value },
             FrameKind::Inspect => NicFrame::Inspect,
             FrameKind::Picture => NicFrame::Picture(payload.to_vec()),
             _ => return None,
@@ -378,6 +403,7 @@ impl NicFrame {
             NicFrame::WriteOffer { .. } => FrameKind::WriteOffer,
             NicFrame::Reach(_) => FrameKind::Reach,
             NicFrame::Reached => FrameKind::Reached,
+            NicFrame::Grant { .. } => FrameKind::Grant,
             NicFrame::Inspect => FrameKind::Inspect,
             NicFrame::Picture(_) => FrameKind::Picture,
         }

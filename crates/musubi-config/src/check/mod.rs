@@ -35,6 +35,8 @@ const RULES: &[Column] = &[
     Column::words("woken at most", 0),
     Column::words("not later than", 1),
 ];
+const INTAKES: &[Column] =
+    &[Column::words("process of a NIC", 0), Column::number("class", 0), Column::words("takes at most", 0)];
 const ADDRESSES: &[Column] =
     &[Column::words("region", 1), Column::words("name", 0), Column::number("address", 0), Column::number("length", 0)];
 const OFFSETS: &[Column] =
@@ -127,7 +129,7 @@ fn nics(nics: &Nics, width: Option<usize>) -> Option<String> {
     let heading = format!("System {system}: {} NICs, hash {hash:#018x}", nics.entries.len());
     let notes = wrapped(&(links(network) + &separation(&nics.topology)), width);
     let response = response::of(nics, width);
-    let rules = rules(&nics.topology, width);
+    let rules = rules(&nics.topology, width) + &intakes(&nics.topology, width);
     Some(format!("{}\n{}{notes}{rules}{response}", wrapped(&heading, width), table.fitted(width)))
 }
 
@@ -182,6 +184,22 @@ fn rules(topology: &Topology, width: Option<usize>) -> String {
     match table.is_empty() {
         true => String::new(),
         false => format!("\nRules of nodes\n{}{}\n", table.fitted(width), wrapped(&note, width)),
+    }
+}
+
+/// What NICs take of each class.
+fn intakes(topology: &Topology, width: Option<usize>) -> String {
+    let mut table = Table::new(INTAKES);
+    for place in topology.nodes.values() {
+        for intake in &place.intakes {
+            table.add_row([place.name.clone(), intake.class.class().to_string(), rate(&intake.regulation)]);
+        }
+    }
+    let note = "Of all others together, by credit that each process grants. In any time T at most the rate times T and two bursts, and \
+                a message of each other process; in bytes the rest of messages that have begun, too.";
+    match table.is_empty() {
+        true => String::new(),
+        false => format!("\nIntake of NICs\n{}{}\n", table.fitted(width), wrapped(note, width)),
     }
 }
 

@@ -65,6 +65,15 @@ impl Regulator {
         if self.none { Ok(()) } else { self.weigh(now_ns, bytes) }
     }
 
+    /// Takes as many messages and bytes as there are, up to these; gives how many of each. What is not bounded is there.
+    pub fn draw(&mut self, now_ns: u64, messages: u32, bytes: u32) -> (u32, u32) {
+        if self.none {
+            return (messages, bytes);
+        }
+        self.fill(now_ns);
+        (self.messages.draw(messages), self.bytes.draw(bytes))
+    }
+
     fn weigh(&mut self, now_ns: u64, bytes: u32) -> Result<(), u64> {
         self.fill(now_ns);
         let retry_ns = self.messages.retry_ns(1).max(self.bytes.retry_ns(bytes));
@@ -108,6 +117,16 @@ impl Bucket {
         u64::try_from(wait_ns).unwrap_or(SPAN_NS_MAX).min(SPAN_NS_MAX)
     }
 
+    /// Takes whole units, up to so many; gives how many.
+    fn draw(&mut self, units: u32) -> u32 {
+        if self.rate == 0 {
+            return units;
+        }
+        let there = (self.burst.saturating_sub(self.missing) / PARTS).min(u128::from(units)) as u32;
+        self.take(there);
+        there
+    }
+
     fn take(&mut self, units: u32) {
         if self.rate > 0 {
             self.missing += u128::from(units) * PARTS;
@@ -139,6 +158,20 @@ mod tests {
         assert_eq!(regulator.admit(1_000_006, 0), Err(1));
         assert_eq!(regulator.admit(1_000_007, 0), Ok(()));
         assert_eq!(regulator.admit(1_000_007, 0), Err(1_000_000));
+    }
+
+    #[test]
+    fn what_is_drawn_is_there_and_no_more() {
+        let rule = Regulation { messages_per_s: 1_000, messages_burst: 3, bytes_per_s: 10, bytes_burst: 100 };
+        let mut regulator = Regulator::new(rule);
+        assert_eq!([(2, 50), (2, 60), (2, 60)].map(|(m, b)| regulator.draw(7, m, b)), [(2, 50), (1, 50), (0, 0)]);
+        assert_eq!(regulator.draw(7 + SECOND / 10, 200, 200), (3, 1));
+        assert_eq!(regulator.draw(7 + SECOND / 5 - 1, 0, 200), (0, 0), "not a part of a unit");
+        assert_eq!(regulator.draw(7 + SECOND / 5, 0, 200), (0, 1));
+        assert_eq!(regulator.draw(7 + 1_000 * SECOND, 9, 200), (3, 100));
+        let mut unbounded = Regulator::new(Regulation { bytes_per_s: 0, bytes_burst: 0, ..rule });
+        assert_eq!(unbounded.draw(0, 9, 200), (3, 200));
+        assert_eq!(Regulator::new(Regulation::NONE).draw(0, 9, 200), (9, 200));
     }
 
     #[test]

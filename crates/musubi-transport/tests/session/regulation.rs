@@ -261,3 +261,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_most_urgent_class_can_be_capped_and_then_leaves_room_for_others() {
+    let mut world = linked(&[rule(0, messages(100, 2))], true);
+    (0..20).for_each(|_| world.send(0, 0, 700));
+    (0..3).for_each(|_| world.send(0, 7, 10));
+    exchange(&mut world);
+    assert_eq!((world.came[1][0], world.came[1][7]), (2, 3));
+    pass_to(&mut world, 10 * MILLISECOND_NS);
+    assert_eq!(world.came[1][0], 3);
+}

@@ -43,6 +43,7 @@ impl<B: Block> NicState<B> {
             NicFrame::Confirm => self.confirm_came(peer, ours),
             NicFrame::Disconnect => self.disconnect_came(peer, ours, links),
             NicFrame::Reach(lease) => self.reach_came(peer, lease, links),
+            NicFrame::Grant { class, messages, bytes } => self.grant_came(peer, class, (messages, bytes), links),
             NicFrame::Reached => self.carriage.peer(peer).fetches = true,
             NicFrame::Inspect => self.inspect_came(peer, links),
             _ => self.refuse(),

@@ -17,6 +17,7 @@ use musubi_transport::links::{Links, Reach, Sent};
 use musubi_transport::{NodeId, Priority};
 
 use super::connection::Connection;
+use super::grants::Grants;
 use super::offers::OFFER_BYTES_MIN;
 use super::pacing::Pace;
 use super::turns::{Turn, Turns};
@@ -49,6 +50,8 @@ pub(super) struct PeerNode {
     unaccepted: [VecDeque<(u64, ViName)>; CLASSES],
     /// VIs that have something to say and found no room.
     pub(super) turns: Turns,
+    /// What it takes of bounded classes.
+    pub(super) grants: Grants,
     /// Frames that were dropped because the outbox was full.
     pub(super) dropped: u64,
     /// What it said can be read there by who may fetch from it.
@@ -104,6 +107,7 @@ impl Carriage {
                 outbox: VecDeque::new(),
                 unaccepted: core::array::from_fn(|_| VecDeque::new()),
                 turns: Turns::default(),
+                grants: Grants::default(),
                 dropped: 0,
                 readable: None,
                 reach: None,
@@ -174,7 +178,14 @@ impl Carriage {
         true
     }
 
-    fn put(&mut self, place: u16, header: &Header, payload: &[u8], of: ViName, links: &mut impl Links) -> bool {
+    pub(super) fn put(
+        &mut self,
+        place: u16,
+        header: &Header,
+        payload: &[u8],
+        of: ViName,
+        links: &mut impl Links,
+    ) -> bool {
         let peer = self.peer(place);
         let sent = links.send(peer.node, header, payload);
         peer.note(header.class, sent, of) != Handed::Full
@@ -366,7 +377,7 @@ impl<L: Links> Wire for ViWire<'_, L> {
 
     #[inline]
     fn hand(&mut self, frame: &ViFrame, payload: Places<'_>) -> Handed {
-        let is_held = self.pace.is_some() | self.turn.is_some();
+        let is_held = self.pace.is_some() | self.turn.is_some() | self.connection.is_bounded;
         if is_held { self.hand_held(frame, payload) } else { self.hand_over(frame, payload) }
     }
 }
@@ -383,19 +394,42 @@ impl<L: Links> ViWire<'_, L> {
         {
             return Handed::Full;
         }
-        let handed = self.hand_paced(frame, payload);
+        let handed = self.hand_granted(frame, payload);
         if let Some(turn) = self.turn.as_deref_mut().filter(|_| is_part && handed != Handed::Full) {
             turn.pay(bytes);
         }
         handed
     }
 
+    /// The same, if the other side has granted it.
+    fn hand_granted(&mut self, frame: &ViFrame, payload: Places<'_>) -> Handed {
+        let Connection { class, peer, is_bounded, is_held, .. } = *self.connection;
+        let (begins, class) = (begun_by(frame), class.index());
+        let grants = &mut self.carriage.peer(peer).grants;
+        let Some(grant) = grants.class(class).filter(|_| is_bounded) else { return self.hand_paced(frame, payload) };
+        if let Some(bytes) = begins
+            && !grant.admits()
+        {
+            if !is_held {
+                let held = &mut grants.held[class];
+                *held = (held.0 + 1, held.1 + u64::from(bytes));
+            }
+            self.connection.is_held = true;
+            return self.wait();
+        }
+        let charged = if matches!(frame, ViFrame::Send { .. } | ViFrame::Write { .. }) { payload.bytes() } else { 0 };
+        let handed = self.hand_paced(frame, payload);
+        if handed != Handed::Full
+            && let Some(grant) = self.carriage.peer(peer).grants.class(class)
+        {
+            grant.pay(begins.is_some(), charged);
+            self.connection.is_held &= begins.is_none();
+        }
+        handed
+    }
+
     fn hand_paced(&mut self, frame: &ViFrame, payload: Places<'_>) -> Handed {
-        let begins = match *frame {
-            ViFrame::Send { bytes, offset: 0, .. } | ViFrame::Write { bytes, offset: 0, .. } => Some(bytes),
-            ViFrame::Read { bytes, .. } => Some(bytes),
-            _ => None,
-        };
+        let begins = begun_by(frame);
         if let (Some(bytes), Some((pace, now_ns))) = (begins, &mut self.pace)
             && !pace.admits(*now_ns, bytes)
         {
@@ -438,5 +472,14 @@ impl<L: Links> ViWire<'_, L> {
                 self.put(&NicFrame::Broken { messages, status }, nothing.part(0, 0), SaidPart::Word)
             }
         }
+    }
+}
+
+/// The bytes of what a frame begins, if it begins something.
+fn begun_by(frame: &ViFrame) -> Option<u32> {
+    match *frame {
+        ViFrame::Send { bytes, offset: 0, .. } | ViFrame::Write { bytes, offset: 0, .. } => Some(bytes),
+        ViFrame::Read { bytes, .. } => Some(bytes),
+        _ => None,
     }
 }

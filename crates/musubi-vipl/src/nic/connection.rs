@@ -19,6 +19,10 @@ pub(super) struct Connection {
     pub(super) there: ViName,
     /// Of all its frames.
     pub(super) class: Priority,
+    /// Whether the other side bounds what it takes of that class.
+    pub(super) is_bounded: bool,
+    /// What is next waits for its credit, and was counted.
+    pub(super) is_held: bool,
     /// The head of a write of ours has gone, and not all of its parts.
     pub(super) has_begun_write: bool,
     /// The write of the other side that has begun.
@@ -35,8 +39,8 @@ impl Connection {
     /// One that has just been made.
     pub(super) fn new(peer: u16, (here, there): (ViName, ViName), class: Priority, lease: LeaseWords) -> Connection {
         let (write, theirs) = (None, None);
-        let (has_begun_write, has_offered) = (false, false);
-        Connection { peer, here, there, class, has_begun_write, write, has_offered, lease, theirs }
+        let (has_begun_write, has_offered, is_bounded, is_held) = (false, false, false, false);
+        Connection { peer, here, there, class, is_bounded, is_held, has_begun_write, write, has_offered, lease, theirs }
     }
 }
 

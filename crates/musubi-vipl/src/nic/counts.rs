@@ -30,7 +30,7 @@ const NIC: u8 = 1;
 const CLASS: u8 = 2;
 /// Fields of a record of each kind.
 const NIC_FIELDS: usize = 10;
-const CLASS_FIELDS: usize = 20;
+const CLASS_FIELDS: usize = 23;
 
 const _: () = assert!(4 + 4 + 8 * NIC_FIELDS + Priority::COUNT * (4 + 8 * CLASS_FIELDS) <= PICTURE_BYTES_MAX);
 
@@ -65,6 +65,12 @@ pub struct ClassCounts {
     pub completed: u64,
     /// Of those, how many completed because their connection ended.
     pub flushed: u64,
+    /// Messages, writes and reads that waited until their target had granted more of the class.
+    pub uncredited: u64,
+    /// Bytes of these.
+    pub uncredited_bytes: u64,
+    /// Messages of other nodes that came beyond what this one had granted: each ended its connection.
+    pub beyond: u64,
 }
 
 impl ClassCounts {
@@ -88,9 +94,10 @@ impl ClassCounts {
         self.flushed += flushed;
     }
 
-    fn fields(&self) -> [u64; 14] {
+    fn fields(&self) -> [u64; 17] {
         let ClassCounts { asked, raised, deferred, longest_deferral_ns, timed, over_budget, longest_ns, .. } = *self;
         let ClassCounts { held, held_ns, handled, handled_ns, posted, completed, flushed, .. } = *self;
+        let ClassCounts { uncredited, uncredited_bytes, beyond, .. } = *self;
         [
             asked,
             raised,
@@ -106,6 +113,9 @@ impl ClassCounts {
             posted,
             completed,
             flushed,
+            uncredited,
+            uncredited_bytes,
+            beyond,
         ]
     }
 
@@ -125,6 +135,9 @@ impl ClassCounts {
             posted: of(),
             completed: of(),
             flushed: of(),
+            uncredited: of(),
+            uncredited_bytes: of(),
+            beyond: of(),
         }
     }
 }
@@ -265,6 +278,12 @@ impl<B: Block> NicState<B> {
         let mut counts = self.counts.get(usize::from(class)).copied().unwrap_or_default();
         let of_class = self.vis.iter().filter(|(_, entry)| entry.vi.attributes().class == class);
         of_class.for_each(|(_, entry)| counts.add_vi(entry));
+        for peer in &self.carriage.peers {
+            let (messages, bytes) = peer.grants.held.get(usize::from(class)).copied().unwrap_or_default();
+            counts.uncredited += messages;
+            counts.uncredited_bytes += bytes;
+        }
+        counts.beyond = self.intake.beyond(usize::from(class));
         counts
     }
 

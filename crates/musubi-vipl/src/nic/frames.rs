@@ -156,6 +156,9 @@ impl<B: Block> NicState<B> {
         if NicFrame::is_managers(header.kind) {
             return self.managers_frame_came(from, header, &came, links);
         }
+        if self.intake.is_bounded() && !self.takes_in(from, header, links) {
+            return;
+        }
         let name = ViName(header.to);
         let found = name.place().and_then(|place| Some((place, self.vis.at_place_mut(place)?.1)));
         let Some((place, entry)) = found else { return self.refuse() };

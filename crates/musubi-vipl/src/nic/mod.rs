@@ -35,6 +35,8 @@ mod connecting;
 mod connection;
 mod counts;
 mod frames;
+mod grants;
+mod intake;
 mod lent;
 mod links;
 mod notifying;
@@ -53,6 +55,7 @@ use connecting::Connecting;
 use connection::{Connection, Names};
 use counts::Asked;
 use frames::Edge;
+use intake::Intake;
 use notifying::{Notifying, Policy};
 use pacing::{Pace, Paced};
 
@@ -135,6 +138,7 @@ pub struct NicState<B> {
     protection: Protection,
     memory: RegisteredMemory,
     carriage: Carriage,
+    intake: Intake,
     connecting: Connecting,
     alarms: Alarms,
     paced: Paced,
@@ -172,6 +176,7 @@ impl<B: Block> NicState<B> {
             protection: Protection::new(&limits, incarnation),
             memory: RegisteredMemory::new(),
             carriage: Carriage::new(me, incarnation),
+            intake: Intake::default(),
             connecting: Connecting::default(),
             alarms: Alarms::default(),
             paced: Paced::default(),
@@ -194,6 +199,7 @@ impl<B: Block> NicState<B> {
 
     /// Says what NICs the system has. To be called before anything else.
     pub fn describe(&mut self, directory: Directory) {
+        self.intake = Intake::of(directory.intakes(self.nic));
         self.directory = directory;
     }
 

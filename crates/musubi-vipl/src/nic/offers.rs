@@ -74,6 +74,7 @@ impl<B: Block> NicState<B> {
     pub fn see_links(&mut self, links: &mut impl Links<Block = B>) {
         for peer in 0..self.carriage.peers.len() as u16 {
             if self.carriage.peer(peer).is_linked {
+                self.begin_grants(peer, links);
                 self.tell_reach(peer, links);
                 self.try_reach(peer, links);
             }
@@ -121,7 +122,11 @@ impl<L: Links> ViWire<'_, L> {
     /// Whether the peer is to fetch a part: the first of a message that is long enough.
     #[inline]
     pub(super) fn offers(&mut self, (bytes, offset): (u32, u32), payload: &Places<'_>) -> bool {
-        bytes >= self.carriage.offer_bytes_min && offset == 0 && self.is_alone && self.may_offer(payload)
+        bytes >= self.carriage.offer_bytes_min
+            && offset == 0
+            && self.is_alone
+            && !self.connection.is_bounded
+            && self.may_offer(payload)
     }
 
     #[inline(never)]

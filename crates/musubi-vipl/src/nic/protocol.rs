@@ -104,7 +104,7 @@ impl<B: Block> Protocol for NicState<B> {
     fn tick(&mut self, now_ns: u64, links: &mut impl Links<Block = B>) -> u64 {
         self.now_ns = now_ns;
         let paced_ns = self.tick_paces(now_ns, links);
-        let told_ns = self.tick_notifications(now_ns);
+        let told_ns = self.tick_notifications(now_ns).min(self.tick_intake(links));
         self.alarms_ring(now_ns).min(self.tick_attempts(now_ns, links)).min(paced_ns).min(told_ns)
     }
 

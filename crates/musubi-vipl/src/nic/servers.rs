@@ -98,7 +98,9 @@ impl<B: Block> NicState<B> {
         let class = class_of(entry.vi.attributes());
         let (peer, there) = (known.peer, known.name);
         let lease = entry.vi.offer_under(Lease::new(here.0, self.incarnation));
-        entry.connection = Some(Connection::new(peer, (here, there), class, lease));
+        let is_bounded = self.carriage.peer(peer).bounds(class.index());
+        let connection = Connection::new(peer, (here, there), class, lease);
+        entry.connection = Some(Connection { is_bounded, ..connection });
         let ours = *entry.vi.attributes();
         self.connections += 1;
         self.want(peer, links);

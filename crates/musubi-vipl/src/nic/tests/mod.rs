@@ -8,6 +8,7 @@ mod counts;
 mod credit;
 mod data;
 mod hostile;
+mod intake;
 mod lent;
 mod notifying;
 mod offers;
@@ -26,6 +27,7 @@ use musubi_transport::Priority;
 use musubi_transport::frame::Header;
 use musubi_transport::links::{Links, Loss, NoBlock, Payload, Reach, Report, Sent};
 use musubi_transport::protocol::Protocol;
+use musubi_transport::topology::ClassIntake;
 
 use super::*;
 use crate::address::{Address, NicEntry};
@@ -127,18 +129,24 @@ struct Host {
 impl Host {
     fn new(node: NodeId, incarnation: u32) -> Host {
         let mut nic = NicState::new(node, incarnation);
-        let entry = |number| NicEntry {
-            name: alloc::format!("nic{number}"),
-            hosts: Vec::new(),
-            slots: SLOTS,
-            is_trusted: true,
-        };
-        nic.describe(Directory { nics: (0..NICS).map(entry).collect() });
+        nic.describe(Host::directory(&[]));
         let tag = nic.create_tag().unwrap();
         let attributes = MemoryAttributes { tag, remote_write: true, remote_read: true };
         let (base, handle) = nic.register_own(Lines::zeroed(BYTES), attributes).unwrap();
         let wires = Wires { me: Some(node), room: usize::MAX, ..Wires::default() };
         Host { nic, wires, base, handle, tag }
+    }
+
+    /// The NICs of the world; the second takes no more than this.
+    fn directory(intakes: &[ClassIntake]) -> Directory {
+        let entry = |number| NicEntry {
+            name: alloc::format!("nic{number}"),
+            hosts: Vec::new(),
+            slots: SLOTS,
+            is_trusted: true,
+            intakes: if number == 1 { intakes.to_vec() } else { Vec::new() },
+        };
+        Directory { nics: (0..NICS).map(entry).collect() }
     }
 
     fn vi(&mut self, attributes: ViAttributes) -> ViNumber {
