@@ -173,7 +173,21 @@ impl<R: NicNode> Nic<R> {
     /// # Errors
     /// As [`NicState::accept`]; [`ViError::Timeout`] if it did not confirm by the deadline: the VI is idle.
     pub fn accept(&self, caller: CallerNumber, vi: ViNumber, deadline: R::Deadline) -> Result<(), ViError> {
-        self.node.with(|nic, links| nic.accept(caller, vi, links))??;
+        self.accept_with(caller, vi, &[], deadline)
+    }
+
+    /// The same with some bytes for the caller: see [`NicState::accept_with`].
+    ///
+    /// # Errors
+    /// As [`NicState::accept_with`] and [`Nic::accept`].
+    pub fn accept_with(
+        &self,
+        caller: CallerNumber,
+        vi: ViNumber,
+        data: &[u8],
+        deadline: R::Deadline,
+    ) -> Result<(), ViError> {
+        self.node.with(|nic, links| nic.accept_with(caller, vi, data, links))??;
         match self.node.wait_for(deadline, |nic, _| nic.accepted(caller)) {
             Ok(result) => result,
             Err(error) => {
@@ -188,7 +202,15 @@ impl<R: NicNode> Nic<R> {
     /// # Errors
     /// As [`NicState::reject`]; [`ViError::Closed`].
     pub fn reject(&self, caller: CallerNumber) -> Result<(), ViError> {
-        self.node.with(|nic, links| nic.reject(caller, links))?
+        self.reject_with(caller, &[])
+    }
+
+    /// The same with some bytes for the caller: see [`NicState::reject_with`].
+    ///
+    /// # Errors
+    /// As [`NicState::reject_with`]; [`ViError::Closed`].
+    pub fn reject_with(&self, caller: CallerNumber, data: &[u8]) -> Result<(), ViError> {
+        self.node.with(|nic, links| nic.reject_with(caller, data, links))?
     }
 
     /// `VipConnectRequest`: the other VI's attributes.

@@ -88,13 +88,13 @@ impl FrameKind {
             FrameKind::WriteBegin => WRITE_BYTES as u32,
             FrameKind::Read => 4,
             FrameKind::Request | FrameKind::PeerRequest => REQUEST_BYTES_MAX as u32,
-            FrameKind::Accept => ATTRIBUTES_BYTES as u32,
+            FrameKind::Accept => (ATTRIBUTES_BYTES + CONNECTION_DATA_BYTES_MAX) as u32,
+            FrameKind::Refuse => CONNECTION_DATA_BYTES_MAX as u32,
             FrameKind::SendOffer | FrameKind::WriteOffer => OFFER_BYTES as u32,
             FrameKind::Reach => LEASE_BYTES as u32,
             FrameKind::ReadRefused
             | FrameKind::Placed
             | FrameKind::Broken
-            | FrameKind::Refuse
             | FrameKind::Cancel
             | FrameKind::Confirm
             | FrameKind::Disconnect
@@ -129,6 +129,8 @@ const ATTRIBUTES_BYTES: usize = 8;
 const ADDRESS_BYTES_MAX: usize = 4 + DISCRIMINATOR_BYTES_MAX;
 const LEASE_BYTES: usize = 16;
 const OFFER_BYTES: usize = LEASE_BYTES + 12;
+/// Most bytes that go with an acceptance or a rejection for the program that asked.
+pub const CONNECTION_DATA_BYTES_MAX: usize = 128;
 /// Attributes, and two addresses.
 pub const REQUEST_BYTES_MAX: usize = ATTRIBUTES_BYTES + 2 * ADDRESS_BYTES_MAX;
 
@@ -262,6 +264,15 @@ impl NicFrame {
     /// The kind of [`NicFrame::Picture`], whose payload is longer than all others of the connection manager.
     pub const PICTURE: u8 = FrameKind::Picture as u8;
 
+    /// What goes with an acceptance or a rejection, of its payload.
+    pub fn connection_data<'p>(&self, payload: &'p [u8]) -> &'p [u8] {
+        match self {
+            NicFrame::Accept(_) => payload.get(ATTRIBUTES_BYTES..).unwrap_or_default(),
+            NicFrame::Refuse(_) => payload,
+            _ => &[],
+        }
+    }
+
     /// The last word of a VI, as a frame.
     pub fn of_farewell(farewell: ViFrame) -> Option<NicFrame> {
         match farewell {
@@ -366,7 +377,7 @@ impl NicFrame {
             }
             FrameKind::Request => NicFrame::Request(Request::of_bytes(payload)?),
             FrameKind::PeerRequest => NicFrame::PeerRequest(Request::of_bytes(payload)?),
-            FrameKind::Accept => NicFrame::Accept(attributes_of_bytes(exactly(payload)?)?),
+            FrameKind::Accept => NicFrame::Accept(attributes_of_bytes(payload.first_chunk()?)?),
             FrameKind::Refuse => NicFrame::Refuse(Refusal::ALL.into_iter().find(|one| *one as u8 == header.status)?),
             FrameKind::Cancel => NicFrame::Cancel,
             FrameKind::Confirm => NicFrame::Confirm,

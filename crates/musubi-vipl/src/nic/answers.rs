@@ -1,5 +1,7 @@
 //! What other nodes' connection managers say, and this one's own.
 
+use alloc::vec::Vec;
+
 use musubi_transport::frame::Header;
 use musubi_transport::links::{Block, Links};
 use musubi_transport::{NodeId, Priority};
@@ -30,15 +32,16 @@ impl<B: Block> NicState<B> {
             let length = came.copy_to(&mut bytes);
             return self.picture_came(from, &bytes[..length]);
         }
-        let frame = Self::told(came, &mut bytes).and_then(|told| NicFrame::of_manager(header, told));
-        let Some(frame) = frame else { return self.refuse() };
+        let Some(told) = Self::told(came, &mut bytes) else { return self.refuse() };
+        let Some(frame) = NicFrame::of_manager(header, told) else { return self.refuse() };
+        let data = frame.connection_data(told).to_vec();
         let peer = self.carriage.enter(from);
         let (theirs, ours) = (ViName(header.from), ViName(header.to));
         match frame {
             NicFrame::Request(request) => self.request_came(peer, from, theirs, request, links),
             NicFrame::PeerRequest(request) => self.peer_request_came(peer, from, (theirs, ours), &request, links),
-            NicFrame::Accept(attributes) => self.accept_came(peer, from, theirs, ours, attributes, links),
-            NicFrame::Refuse(refusal) => self.refuse_came(peer, ours, refusal, links),
+            NicFrame::Accept(attributes) => self.accept_came((peer, from), theirs, ours, (attributes, data), links),
+            NicFrame::Refuse(refusal) => self.refuse_came(peer, ours, (refusal, data), links),
             NicFrame::Cancel => self.cancel_came(peer, theirs, links),
             NicFrame::Confirm => self.confirm_came(peer, ours),
             NicFrame::Disconnect => self.disconnect_came(peer, ours, links),
@@ -119,11 +122,10 @@ impl<B: Block> NicState<B> {
 
     fn accept_came(
         &mut self,
-        peer: u16,
-        from: NodeId,
+        (peer, from): (u16, NodeId),
         theirs: ViName,
         ours: ViName,
-        attributes: ViAttributes,
+        (attributes, data): (ViAttributes, Vec<u8>),
         links: &mut impl Links<Block = B>,
     ) {
         let place = ours.place().filter(|place| {
@@ -146,18 +148,26 @@ impl<B: Block> NicState<B> {
             return self.say(peer, &NicFrame::Disconnect, (ours, theirs), class, links);
         };
         let class = class_of(entry.vi.attributes());
+        entry.told = data;
         self.establish(place, peer, theirs, attributes);
         self.say(peer, &NicFrame::Confirm, (ours, theirs), class, links);
         self.pump(place, links);
         self.review_wants(links);
     }
 
-    fn refuse_came(&mut self, peer: u16, ours: ViName, refusal: Refusal, links: &mut impl Links<Block = B>) {
+    fn refuse_came(
+        &mut self,
+        peer: u16,
+        ours: ViName,
+        (refusal, data): (Refusal, Vec<u8>),
+        links: &mut impl Links<Block = B>,
+    ) {
         let Some(place) = ours.place() else { return self.refuse() };
-        let Some((_, ViEntry { attempt: Some(attempt), .. })) = self.vis.at_place_mut(place) else { return };
+        let Some((_, ViEntry { attempt: Some(attempt), told, .. })) = self.vis.at_place_mut(place) else { return };
         if attempt.here != ours || attempt.asked != Some(peer) || attempt.outcome.is_some() {
             return;
         }
+        *told = data;
         match refusal {
             Refusal::Rejected => self.conclude(place, Err(ViError::Rejected), links),
             Refusal::Busy => self.conclude(place, Err(ViError::Resource), links),
@@ -256,7 +266,21 @@ impl<B: Block> NicState<B> {
         class: Priority,
         links: &mut impl Links<Block = B>,
     ) {
-        let (header, payload) = frame.write(from, to, class, 0);
+        self.say_with(peer, frame, (from, to), (class, &[]), links);
+    }
+
+    /// The same with something for the program that asked.
+    pub(super) fn say_with(
+        &mut self,
+        peer: u16,
+        frame: &NicFrame,
+        (from, to): (ViName, ViName),
+        (class, data): (Priority, &[u8]),
+        links: &mut impl Links<Block = B>,
+    ) {
+        let (mut header, mut payload) = frame.write(from, to, class, 0);
+        payload.extend_from_slice(data);
+        header.length = payload.len() as u32;
         self.carriage.tell(peer, header, payload, links);
     }
 }

@@ -101,6 +101,8 @@ struct ViEntry {
     connection: Option<Connection>,
     attempt: Option<connecting::Attempt>,
     pace: Option<Box<Pace>>,
+    /// What came with the answer to its last attempt.
+    told: Vec<u8>,
     policy: Option<Box<Policy>>,
     weight: Weight,
 }

@@ -180,6 +180,7 @@ impl<B: Block> NicState<B> {
             pace: None,
             policy: None,
             weight: Weight::DEFAULT,
+            told: Vec::new(),
         };
         let Some(number) = self.vis.insert(entry) else {
             self.protection.leave_tag(attributes.tag);

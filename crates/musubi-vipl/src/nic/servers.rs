@@ -1,7 +1,9 @@
 //! Servers: who listens, and what becomes of those who ask.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
+use musubi_transport::Priority;
 use musubi_transport::links::{Block, Links};
 
 use super::connecting::{CallerNumber, GRACE_NS, LISTENERS_MAX, Listener, ListenerNumber, Standing, class_of};
@@ -11,7 +13,7 @@ use crate::address::{Address, DISCRIMINATOR_BYTES_MAX};
 use crate::engine::{Lease, PeerVi, ViAttributes, ViState};
 use crate::error::ViError;
 use crate::slots::Slots;
-use crate::wire::{NicFrame, Refusal};
+use crate::wire::{CONNECTION_DATA_BYTES_MAX, NicFrame, Refusal, ViName};
 
 impl<B: Block> NicState<B> {
     /// `VipConnectWait` begins.
@@ -77,6 +79,23 @@ impl<B: Block> NicState<B> {
         vi: ViNumber,
         links: &mut impl Links<Block = B>,
     ) -> Result<(), ViError> {
+        self.accept_with(caller, vi, &[], links)
+    }
+
+    /// The same with up to [`CONNECTION_DATA_BYTES_MAX`] bytes for the caller, an extension.
+    ///
+    /// # Errors
+    /// As [`NicState::accept`]; [`ViError::Parameter`] also of more bytes.
+    pub fn accept_with(
+        &mut self,
+        caller: CallerNumber,
+        vi: ViNumber,
+        data: &[u8],
+        links: &mut impl Links<Block = B>,
+    ) -> Result<(), ViError> {
+        if data.len() > CONNECTION_DATA_BYTES_MAX {
+            return Err(ViError::Parameter);
+        }
         let known = self.connecting.callers.get_mut(caller.0).ok_or(ViError::Parameter)?;
         let entry = self.vis.get_mut(vi.0).ok_or(ViError::Parameter)?;
         match known.standing {
@@ -104,7 +123,7 @@ impl<B: Block> NicState<B> {
         let ours = *entry.vi.attributes();
         self.connections += 1;
         self.want(peer, links);
-        self.say(peer, &NicFrame::Accept(ours), (here, there), class, links);
+        self.say_with(peer, &NicFrame::Accept(ours), (here, there), (class, data), links);
         self.pump(Slots::<ViEntry>::place(vi.0), links);
         self.carry_local(links);
         Ok(())
@@ -139,15 +158,40 @@ impl<B: Block> NicState<B> {
     /// # Errors
     /// [`ViError::Parameter`] if there is no such caller; [`ViError::State`] if it was accepted.
     pub fn reject(&mut self, caller: CallerNumber, links: &mut impl Links<Block = B>) -> Result<(), ViError> {
+        self.reject_with(caller, &[], links)
+    }
+
+    /// The same with up to [`CONNECTION_DATA_BYTES_MAX`] bytes for the caller, an extension.
+    ///
+    /// # Errors
+    /// As [`NicState::reject`]; [`ViError::Parameter`] also of more bytes.
+    pub fn reject_with(
+        &mut self,
+        caller: CallerNumber,
+        data: &[u8],
+        links: &mut impl Links<Block = B>,
+    ) -> Result<(), ViError> {
+        if data.len() > CONNECTION_DATA_BYTES_MAX {
+            return Err(ViError::Parameter);
+        }
         let known = self.connecting.callers.get(caller.0).ok_or(ViError::Parameter)?;
         let (peer, name) = (known.peer, known.name);
         match known.standing {
-            Standing::Taken => self.refuse_caller(peer, name, Refusal::Rejected, links),
+            Standing::Taken => {
+                let (frame, to) = (NicFrame::Refuse(Refusal::Rejected), (ViName::default(), name));
+                self.say_with(peer, &frame, to, (Priority::LEAST_URGENT, data), links);
+            }
             Standing::Gone => {}
             _ => return Err(ViError::State),
         }
         self.connecting.callers.remove(caller.0);
         self.carry_local(links);
         Ok(())
+    }
+
+    /// What came with the answer to a VI's last attempt: nothing, unless the other side says something by
+    /// [`NicState::accept_with`] or [`NicState::reject_with`].
+    pub fn take_connection_data(&mut self, vi: ViNumber) -> Vec<u8> {
+        self.vis.get_mut(vi.0).map(|entry| core::mem::take(&mut entry.told)).unwrap_or_default()
     }
 }

@@ -448,3 +448,31 @@ fn who_is_connected_tries_for_no_other_slot_any_more() {
         assert_eq!(world.host(node(here, 0)).wires.wanted, BTreeSet::from([node(there, 0)]));
     }
 }
+
+#[test]
+fn an_answer_brings_what_the_server_says_and_no_more_than_fits() {
+    let (client, server) = (node(0, 0), node(1, 0));
+    for accepts in [true, false] {
+        let mut world = World::new(&[client, server]);
+        let (a, b) = (world.host(client).vi(PLAIN()), world.host(server).vi(PLAIN()));
+        let listener = world.host(server).nic.listen(&at(1, "port")).unwrap();
+        let Host { nic, wires, .. } = world.host(client);
+        nic.request(a, at(0, "client"), at(1, "port"), wires).unwrap();
+        world.settle();
+        let (caller, ..) = world.host(server).nic.next_caller(listener).unwrap();
+        let (most, more) = ([7; 128], [7; 129]);
+        let Host { nic, wires, .. } = world.host(server);
+        assert_eq!(nic.accept_with(caller, b, &more, wires), Err(ViError::Parameter));
+        assert_eq!(nic.reject_with(caller, &more, wires), Err(ViError::Parameter));
+        if accepts {
+            nic.accept_with(caller, b, &most, wires).unwrap();
+        } else {
+            nic.reject_with(caller, &most, wires).unwrap();
+        }
+        world.settle();
+        let nic = &mut world.host(client).nic;
+        let outcome = nic.take_outcome(a).map(|outcome| outcome.map(|_| ()));
+        assert_eq!(outcome, Some(if accepts { Ok(()) } else { Err(ViError::Rejected) }));
+        assert_eq!((nic.take_connection_data(a), nic.take_connection_data(a)), (most.to_vec(), Vec::new()));
+    }
+}
