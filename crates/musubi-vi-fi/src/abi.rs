@@ -9,11 +9,20 @@ use core::ffi::{c_char, c_void};
 /// `FI_VERSION(1, 17)`.
 pub(crate) const API_VERSION: u32 = 1 << 16 | 17;
 
-/// `FI_MSG`, `FI_RECV`, `FI_SEND`, `FI_LOCAL_COMM`.
+/// `FI_MSG`, `FI_RMA`, `FI_READ`, `FI_WRITE`, `FI_RECV`, `FI_SEND`, `FI_REMOTE_READ`, `FI_REMOTE_WRITE`, `FI_LOCAL_COMM`.
 pub(crate) const MSG: u64 = 1 << 1;
+pub(crate) const RMA: u64 = 1 << 2;
+pub(crate) const READ: u64 = 1 << 8;
+pub(crate) const WRITE: u64 = 1 << 9;
 pub(crate) const RECV: u64 = 1 << 10;
 pub(crate) const SEND: u64 = 1 << 11;
+pub(crate) const REMOTE_READ: u64 = 1 << 12;
+pub(crate) const REMOTE_WRITE: u64 = 1 << 13;
 pub(crate) const LOCAL_COMM: u64 = 1 << 51;
+pub(crate) const REMOTE_COMM: u64 = 1 << 52;
+/// `FI_PEEK`, `FI_COMPLETION`: flags of calls.
+pub(crate) const PEEK: u64 = 1 << 19;
+pub(crate) const COMPLETION: u64 = 1 << 24;
 /// `FI_REMOTE_CQ_DATA`.
 pub(crate) const REMOTE_CQ_DATA: u64 = 1 << 17;
 /// `FI_SOURCE`, a flag of `fi_getinfo`.
@@ -33,9 +42,9 @@ pub(crate) const SOCKADDR: u32 = 1;
 pub(crate) const SOCKADDR_IN: u32 = 2;
 pub(crate) const THREAD_SAFE: u32 = 1;
 pub(crate) const PROGRESS_AUTO: u32 = 1;
-pub(crate) const RM_DISABLED: u32 = 1;
 pub(crate) const RM_ENABLED: u32 = 2;
-/// `FI_ENABLE`, a command of `fi_control`.
+/// `FI_GETWAIT`, `FI_ENABLE`: commands of `fi_control`.
+pub(crate) const GETWAIT: i32 = 5;
 pub(crate) const ENABLE: i32 = 6;
 
 /// Kinds of objects, `FI_CLASS_*`.
@@ -57,14 +66,19 @@ pub(crate) const SHUTDOWN: u32 = 3;
 pub(crate) const FORMAT_CONTEXT: u32 = 1;
 pub(crate) const FORMAT_MSG: u32 = 2;
 pub(crate) const FORMAT_DATA: u32 = 3;
-/// `FI_WAIT_NONE`, `FI_WAIT_UNSPEC`.
+/// `FI_WAIT_UNSPEC`, `FI_WAIT_FD`; `FI_WAIT_NONE` is 0.
 pub(crate) const WAIT_UNSPEC: u32 = 1;
+pub(crate) const WAIT_FD: u32 = 3;
+/// `FI_OPT_ENDPOINT`, and its `FI_OPT_CM_DATA_SIZE`.
+pub(crate) const OPT_ENDPOINT: i32 = 0;
+pub(crate) const OPT_CM_DATA_SIZE: i32 = 1;
 
 /// Errors, positive; calls return them negative.
 pub(crate) const EIO: i32 = 5;
 pub(crate) const EAGAIN: i32 = 11;
 pub(crate) const ENOMEM: i32 = 12;
 pub(crate) const EINVAL: i32 = 22;
+pub(crate) const EBUSY: i32 = 16;
 pub(crate) const ENOSYS: i32 = 38;
 pub(crate) const ENODATA: i32 = 61;
 pub(crate) const EADDRINUSE: i32 = 98;
@@ -195,6 +209,40 @@ pub(crate) struct FiMessage {
     pub(crate) data: u64,
 }
 
+/// `fi_rma_iov`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct RmaPiece {
+    pub(crate) addr: u64,
+    pub(crate) len: usize,
+    pub(crate) key: u64,
+}
+
+/// `fi_msg_rma`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct FiMessageRma {
+    pub(crate) iov: *const Iovec,
+    pub(crate) desc: *const *mut c_void,
+    pub(crate) iov_count: usize,
+    pub(crate) addr: u64,
+    pub(crate) rma_iov: *const RmaPiece,
+    pub(crate) rma_iov_count: usize,
+    pub(crate) context: *mut c_void,
+    pub(crate) data: u64,
+}
+
+/// `fi_eq_attr`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct EqAttr {
+    pub(crate) size: usize,
+    pub(crate) flags: u64,
+    pub(crate) wait_obj: u32,
+    pub(crate) signaling_vector: i32,
+    pub(crate) wait_set: *mut c_void,
+}
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct CqAttr {
@@ -270,4 +318,5 @@ pub(crate) struct Provider {
 }
 
 const _: () = assert!(size_of::<TxAttr>() == 80 && size_of::<RxAttr>() == 64 && size_of::<EpAttr>() == 96);
+const _: () = assert!(size_of::<RmaPiece>() == 24 && size_of::<FiMessageRma>() == 64 && size_of::<EqAttr>() == 32);
 const _: () = assert!(size_of::<FabricAttr>() == 32 && size_of::<Info>() == 120 && size_of::<DomainAttr>() == 192);

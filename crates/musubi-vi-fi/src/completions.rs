@@ -1,12 +1,16 @@
 //! Completion queues.
 //!
 //! What you may rely on: completions of one endpoint and direction come in the order of posting; a failed one is an error
-//! entry, and everything that a lost connection flushes is one with `FI_ECANCELED`.
+//! entry, and everything that a lost connection or a closed endpoint flushes is one with `FI_ECANCELED`.
 //!
-//! What it does not do: descriptors to wait on (`FI_WAIT_FD`); selective completion.
+//! How it works: the queue is a VI's, and beside it lies what endpoints had when they were closed. Where a program waits on a
+//! descriptor, a thread waits in its place, from `fi_trywait` until there is a completion.
 
 use core::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use musubi_transport::runtime::{Deadline, DeadlineExt};
@@ -15,24 +19,40 @@ use musubi_vipl::engine::{Dequeue, Queue, Status};
 use musubi_vipl::nic::QueueNumber;
 
 use crate::abi::{self, CqEntry, CqError, EAGAIN, EAVAIL, EINVAL, ENOSYS};
+use crate::bell::WaitBell;
 use crate::codes::code;
 use crate::domain::{Core, Domain};
 use crate::object::{self, ABSENT, CallTable, answer, answer_int, give, make, take};
 use crate::work::Ended;
 
-/// Most entries that are made room for at once.
+/// Most entries that are made room for.
 const ENTRIES_MAX: usize = 1 << 20;
 /// Entries where a program does not say.
 const ENTRIES: usize = 1024;
+/// How long the thread that waits in a program's place waits at a time.
+const WAIT: Duration = Duration::from_millis(200);
+
+/// What waits in a program's place.
+struct Waiter {
+    bell: WaitBell,
+    /// Whether the program waits on the descriptor.
+    is_asked: Mutex<bool>,
+    asked: Condvar,
+    ends: AtomicBool,
+}
 
 pub(crate) struct Completions {
     core: Arc<Core>,
     pub(crate) queue: QueueNumber,
     entry_bytes: usize,
     failed: Mutex<Option<(Queue, Ended)>>,
+    /// Of endpoints that were closed.
+    left: Mutex<VecDeque<(Queue, Ended)>>,
+    waiter: Option<Arc<Waiter>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-static FID: CallTable<6> = CallTable::new([close as *const (), ABSENT, ABSENT, ABSENT, ABSENT, ABSENT]);
+static FID: CallTable<6> = CallTable::new([close as *const (), ABSENT, control as *const (), ABSENT, ABSENT, ABSENT]);
 static CALLS: CallTable<7> = CallTable::new([
     read as *const (),
     ABSENT,
@@ -47,9 +67,9 @@ static CALLS: CallTable<7> = CallTable::new([
 ///
 /// # Safety
 /// It is one.
-pub(crate) unsafe fn of<'o>(fid: *mut c_void) -> &'o Completions {
+pub(crate) unsafe fn of(fid: *mut c_void) -> Arc<Completions> {
     // SAFETY: the caller's promise.
-    &unsafe { object::of::<Completions, 1>(fid) }.own
+    Arc::clone(&unsafe { object::of::<Arc<Completions>, 1>(fid) }.own)
 }
 
 pub(crate) unsafe extern "C" fn open(
@@ -63,7 +83,7 @@ pub(crate) unsafe extern "C" fn open(
         let core = Arc::clone(&unsafe { object::of::<Domain, 2>(domain) }.own.core);
         // SAFETY: libfabric's promise.
         let attr = unsafe { take(attr)? };
-        if attr.wait_obj > abi::WAIT_UNSPEC {
+        if !matches!(attr.wait_obj, 0 | abi::WAIT_UNSPEC | abi::WAIT_FD) {
             return Err(ENOSYS);
         }
         let entry_bytes = match attr.format {
@@ -73,8 +93,11 @@ pub(crate) unsafe extern "C" fn open(
             _ => return Err(ENOSYS),
         };
         let entries = if attr.size == 0 { ENTRIES } else { attr.size.min(ENTRIES_MAX) };
+        let waiter = if attr.wait_obj == 0 { None } else { Some(Waiter::new()?) };
         let queue = core.nic.with(|nic| nic.create_queue(entries as u32)).map_err(code)?;
-        let own = Completions { core, queue, entry_bytes, failed: Mutex::default() };
+        let (failed, left, thread) = Default::default();
+        let own = Arc::new(Completions { core, queue, entry_bytes, failed, left, waiter, thread });
+        own.start_waiting();
         // SAFETY: libfabric's promise.
         unsafe { give(out, make(abi::CLASS_CQ, context, &FID, [CALLS.word()], own)) }
     })
@@ -84,16 +107,105 @@ unsafe extern "C" fn close(fid: *mut c_void) -> i32 {
     answer_int(|| {
         // SAFETY: libfabric's promise: an object of this table.
         let own = unsafe { of(fid) };
-        own.core.nic.with(|nic| nic.destroy_queue(own.queue)).map_err(|_| 16)?;
+        own.core.nic.with(|nic| nic.destroy_queue(own.queue)).map_err(|_| abi::EBUSY)?;
+        own.end_waiting();
         // SAFETY: likewise; the program ends it.
-        unsafe { object::end::<Completions, 1>(fid) };
+        unsafe { object::end::<Arc<Completions>, 1>(fid) };
         Ok(())
     })
 }
 
+unsafe extern "C" fn control(fid: *mut c_void, command: i32, argument: *mut c_void) -> i32 {
+    answer_int(|| {
+        // SAFETY: libfabric's promise: an object of this table.
+        let own = unsafe { of(fid) };
+        let waiter = own.waiter.as_ref().filter(|_| command == abi::GETWAIT).ok_or(ENOSYS)?;
+        // SAFETY: libfabric's promise: a place for a descriptor.
+        unsafe { give(argument.cast(), waiter.bell.descriptor()) }
+    })
+}
+
+impl Waiter {
+    fn new() -> Result<Arc<Waiter>, i32> {
+        let bell = WaitBell::new().ok_or(abi::ENOMEM)?;
+        let (is_asked, asked, ends) = Default::default();
+        Ok(Arc::new(Waiter { bell, is_asked, asked, ends }))
+    }
+
+    /// Waits until the program does; false if it never will any more.
+    fn await_question(&self) -> bool {
+        let mut is_asked = self.is_asked.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*is_asked && !self.ends.load(Ordering::Relaxed) {
+            is_asked = self.asked.wait(is_asked).unwrap_or_else(PoisonError::into_inner);
+        }
+        *is_asked = false;
+        !self.ends.load(Ordering::Relaxed)
+    }
+
+    fn ask(&self) {
+        *self.is_asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.asked.notify_all();
+    }
+}
+
 impl Completions {
+    fn start_waiting(&self) {
+        let Some(waiter) = self.waiter.clone() else { return };
+        let (core, queue) = (Arc::clone(&self.core), self.queue);
+        let thread = std::thread::spawn(move || {
+            while waiter.await_question() {
+                let is_there =
+                    || core.nic.wait_until(Deadline::after(WAIT), |nic| nic.has_completion(queue).then_some(()));
+                while let Err(ViError::Timeout) = is_there() {
+                    if waiter.ends.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+                waiter.bell.ring();
+            }
+        });
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+    }
+
+    fn end_waiting(&self) {
+        if let Some(waiter) = &self.waiter {
+            waiter.ends.store(true, Ordering::Relaxed);
+            waiter.ask();
+        }
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // What it panicked of has been said.
+            let _ = thread.join();
+        }
+    }
+
+    /// Whether a program may wait on the descriptor now, which is written from then on if there is something.
+    pub(crate) fn may_wait(&self) -> bool {
+        let Some(waiter) = &self.waiter else { return false };
+        let has_left = !self.left.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let has_failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        // A look takes in what has come, too.
+        let is_there = self.core.nic.wait_until(Deadline::Poll, |nic| nic.has_completion(self.queue).then_some(()));
+        if has_left || has_failed || is_there.is_ok() {
+            return false;
+        }
+        waiter.bell.quiet();
+        waiter.ask();
+        true
+    }
+
+    /// Takes what a closed endpoint had.
+    pub(crate) fn leave(&self, queue: Queue, ended: Ended) {
+        if is_told(&ended) {
+            self.left.lock().unwrap_or_else(PoisonError::into_inner).push_back((queue, ended));
+            self.waiter.iter().for_each(|waiter| waiter.bell.ring());
+        }
+    }
+
     /// The next completion that the program is to hear of.
     fn next(&self, deadline: Deadline) -> Result<(Queue, Ended), i32> {
+        if let Some(left) = self.left.lock().unwrap_or_else(PoisonError::into_inner).pop_front() {
+            return Ok(left);
+        }
         loop {
             let (vi, queue) = match self.core.nic.wait_completion(self.queue, deadline) {
                 Err(ViError::Timeout) => return Err(EAGAIN),
@@ -102,7 +214,7 @@ impl Completions {
             let Some(side) = self.core.side(vi) else { continue };
             let Ok(Dequeue::Complete { address, .. }) = self.core.nic.dequeue(vi, queue) else { continue };
             let Some(ended) = side.ended(queue, address) else { continue };
-            if !ended.posted.is_silent || ended.status & Status::ERRORS.0 != 0 {
+            if is_told(&ended) {
                 return Ok((queue, ended));
             }
         }
@@ -138,12 +250,14 @@ impl Completions {
     }
 }
 
+/// Whether a program hears of it: of what it injected, or did not ask for, only if it failed.
+fn is_told(ended: &Ended) -> bool {
+    !ended.posted.is_silent || ended.status & Status::ERRORS.0 != 0
+}
+
 fn flags(queue: Queue, ended: &Ended) -> u64 {
-    let data = if ended.status & Status::IMMEDIATE.0 != 0 { abi::REMOTE_CQ_DATA } else { 0 };
-    match queue {
-        Queue::Send => abi::MSG | abi::SEND,
-        Queue::Receive => abi::MSG | abi::RECV | data,
-    }
+    let has_data = queue == Queue::Receive && ended.status & Status::IMMEDIATE.0 != 0;
+    ended.posted.flags | if has_data { abi::REMOTE_CQ_DATA } else { 0 }
 }
 
 fn entry(queue: Queue, ended: &Ended) -> CqEntry {

@@ -1,18 +1,24 @@
 //! Event queues: what becomes of connections.
 //!
-//! What you may rely on: events are read in the order in which they happened; a failed connection is an error entry.
+//! What you may rely on: events are read in the order in which they happened; a failed connection is an error entry. Those of an
+//! endpoint are gone when it is closed. The descriptor to wait on can be read as long as there is an event.
 //!
-//! What it does not do: descriptors to wait on (`FI_WAIT_FD`), `fi_eq_write`.
+//! How it works: a counting descriptor (`eventfd`) is written with each event and read empty with the last.
 
 use core::ffi::c_void;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::abi::{self, EAGAIN, EAVAIL, ETOOSMALL, EqError};
-use crate::object::{self, ABSENT, CallTable, answer, answer_int, give, make};
+use crate::abi::{self, EAGAIN, EAVAIL, EINVAL, ENOSYS, ETOOSMALL, EqError};
+use crate::bell::WaitBell;
+use crate::object::{self, ABSENT, CallTable, answer, answer_int, give, make, take};
+
+/// Most bytes of an event that a program writes.
+const WRITTEN_BYTES_MAX: usize = 256;
 
 /// What happened to an endpoint; addresses of objects as numbers.
+#[derive(Clone)]
 pub(crate) struct QueuedEvent {
     pub(crate) kind: u32,
     pub(crate) fid: usize,
@@ -20,12 +26,28 @@ pub(crate) struct QueuedEvent {
     pub(crate) info: usize,
     /// 0, or why it failed.
     pub(crate) error: i32,
+    /// What the other side said with it.
+    pub(crate) data: Vec<u8>,
+}
+
+/// An event, or what a program wrote.
+#[derive(Clone)]
+enum WaitingEvent {
+    Event(QueuedEvent),
+    Written(u32, Vec<u8>),
 }
 
 #[derive(Default)]
+struct EventQueue {
+    entries: VecDeque<WaitingEvent>,
+    /// Of the error that was read last: the program reads it where it lies.
+    error_data: Vec<u8>,
+}
+
 pub(crate) struct Events {
-    queue: Mutex<VecDeque<QueuedEvent>>,
+    queue: Mutex<EventQueue>,
     changed: Condvar,
+    bell: WaitBell,
 }
 
 /// `fi_eq_cm_entry` without data.
@@ -35,23 +57,63 @@ struct CmEntry {
     info: usize,
 }
 
-static FID: CallTable<6> = CallTable::new([close as *const (), ABSENT, ABSENT, ABSENT, ABSENT, ABSENT]);
-static CALLS: CallTable<5> =
-    CallTable::new([read as *const (), read_error as *const (), ABSENT, read_waiting as *const (), text as *const ()]);
+static FID: CallTable<6> = CallTable::new([close as *const (), ABSENT, control as *const (), ABSENT, ABSENT, ABSENT]);
+static CALLS: CallTable<5> = CallTable::new([
+    read as *const (),
+    read_error as *const (),
+    write as *const (),
+    read_waiting as *const (),
+    text as *const (),
+]);
 
 impl Events {
+    fn lock(&self) -> MutexGuard<'_, EventQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn push(&self, event: QueuedEvent) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back(event);
+        self.add(WaitingEvent::Event(event));
+    }
+
+    fn add(&self, entry: WaitingEvent) {
+        let mut queue = self.lock();
+        queue.entries.push_back(entry);
+        self.bell.ring();
         self.changed.notify_all();
     }
 
+    /// An endpoint is no more: nobody hears of it.
+    pub(crate) fn forget(&self, fid: usize) {
+        let mut queue = self.lock();
+        queue
+            .entries
+            .retain(|entry| !matches!(entry, WaitingEvent::Event(event) if event.fid == fid && event.info == 0));
+        self.quiet(&queue);
+    }
+
+    fn quiet(&self, queue: &EventQueue) {
+        if queue.entries.is_empty() {
+            self.bell.quiet();
+        }
+    }
+
+    /// Whether a program that waits on the descriptor would miss nothing.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.lock().entries.is_empty()
+    }
+
     /// The next event, by this deadline (none: as long as it takes).
-    fn take(&self, until: Option<Instant>) -> Result<QueuedEvent, i32> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+    fn next(&self, until: Option<Instant>, is_peek: bool) -> Result<WaitingEvent, i32> {
+        let mut queue = self.lock();
         loop {
-            match queue.front() {
-                Some(event) if event.error != 0 => return Err(EAVAIL),
-                Some(_) => return queue.pop_front().ok_or(EAGAIN),
+            match queue.entries.front() {
+                Some(WaitingEvent::Event(event)) if event.error != 0 => return Err(EAVAIL),
+                Some(entry) if is_peek => return Ok(entry.clone()),
+                Some(_) => {
+                    let entry = queue.entries.pop_front();
+                    self.quiet(&queue);
+                    return entry.ok_or(EAGAIN);
+                }
                 None => {}
             }
             // A wait without end is one of many short ones.
@@ -62,17 +124,44 @@ impl Events {
             queue = self.changed.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
+
+    fn next_error(&self) -> Result<EqError, i32> {
+        let mut queue = self.lock();
+        let is_error = |entry: &mut WaitingEvent| matches!(entry, WaitingEvent::Event(event) if event.error != 0);
+        let WaitingEvent::Event(event) = queue.entries.pop_front_if(is_error).ok_or(EAGAIN)? else {
+            return Err(EAGAIN);
+        };
+        self.quiet(&queue);
+        queue.error_data = event.data;
+        Ok(EqError {
+            fid: core::ptr::with_exposed_provenance_mut(event.fid),
+            context: core::ptr::with_exposed_provenance_mut(event.context),
+            data: 0,
+            err: event.error,
+            prov_errno: event.error,
+            err_data: queue.error_data.as_mut_ptr().cast(),
+            err_data_size: queue.error_data.len(),
+        })
+    }
 }
 
 pub(crate) unsafe extern "C" fn open(
     _fabric: *mut c_void,
-    _attr: *const c_void,
+    attr: *const abi::EqAttr,
     out: *mut *mut c_void,
     context: *mut c_void,
 ) -> i32 {
-    let events = Arc::new(Events::default());
-    // SAFETY: libfabric's promise.
-    answer_int(|| unsafe { give(out, make(abi::CLASS_EQ, context, &FID, [CALLS.word()], events)) })
+    answer_int(|| {
+        // SAFETY: libfabric's promise.
+        let wait = unsafe { take(attr) }.map_or(0, |attr| attr.wait_obj);
+        if !matches!(wait, 0 | abi::WAIT_UNSPEC | abi::WAIT_FD) {
+            return Err(ENOSYS);
+        }
+        let bell = WaitBell::new().ok_or(abi::ENOMEM)?;
+        let events = Arc::new(Events { queue: Mutex::default(), changed: Condvar::new(), bell });
+        // SAFETY: libfabric's promise.
+        unsafe { give(out, make(abi::CLASS_EQ, context, &FID, [CALLS.word()], events)) }
+    })
 }
 
 /// The queue of an object.
@@ -90,6 +179,18 @@ unsafe extern "C" fn close(fid: *mut c_void) -> i32 {
     0
 }
 
+unsafe extern "C" fn control(fid: *mut c_void, command: i32, argument: *mut c_void) -> i32 {
+    answer_int(|| {
+        if command != abi::GETWAIT {
+            return Err(ENOSYS);
+        }
+        // SAFETY: libfabric's promise: an object of this table.
+        let events = unsafe { of(fid) };
+        // SAFETY: libfabric's promise: a place for a descriptor.
+        unsafe { give(argument.cast(), events.bell.descriptor()) }
+    })
+}
+
 unsafe extern "C" fn read(fid: *mut c_void, kind: *mut u32, to: *mut c_void, bytes: usize, flags: u64) -> isize {
     // SAFETY: libfabric's promises, handed on.
     unsafe { read_waiting(fid, kind, to, bytes, 0, flags) }
@@ -101,21 +202,29 @@ unsafe extern "C" fn read_waiting(
     to: *mut c_void,
     bytes: usize,
     timeout_ms: i32,
-    _flags: u64,
+    flags: u64,
 ) -> isize {
     answer(|| {
-        if bytes < size_of::<CmEntry>() {
-            return Err(ETOOSMALL);
-        }
         // SAFETY: libfabric's promise: an object of this table.
         let events = unsafe { of(fid) };
         let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
-        let event = events.take(timeout.map(|timeout| Instant::now() + timeout))?;
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        let (number, data) = match events.next(until, flags & abi::PEEK != 0)? {
+            WaitingEvent::Written(number, data) => (number, data),
+            WaitingEvent::Event(event) => {
+                let entry = CmEntry { fid: event.fid, info: event.info };
+                (event.kind, [&entry.fid.to_ne_bytes(), &entry.info.to_ne_bytes(), &*event.data].concat())
+            }
+        };
         // SAFETY: libfabric's promise.
-        unsafe { give(kind, event.kind)? };
-        // SAFETY: likewise; there is room for it.
-        unsafe { give(to.cast(), CmEntry { fid: event.fid, info: event.info })? };
-        Ok(size_of::<CmEntry>())
+        unsafe { give(kind, number)? };
+        if bytes < data.len().min(size_of::<CmEntry>()) {
+            return Err(ETOOSMALL);
+        }
+        let given = data.len().min(bytes);
+        // SAFETY: likewise: there is room for as many bytes, and `data` has as many.
+        unsafe { core::ptr::copy_nonoverlapping(data.as_ptr(), to.cast(), given) };
+        Ok(given)
     })
 }
 
@@ -123,20 +232,25 @@ unsafe extern "C" fn read_error(fid: *mut c_void, to: *mut EqError, _flags: u64)
     answer(|| {
         // SAFETY: libfabric's promise: an object of this table.
         let events = unsafe { of(fid) };
-        let mut queue = events.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let event = queue.pop_front_if(|event| event.error != 0).ok_or(EAGAIN)?;
-        let entry = EqError {
-            fid: core::ptr::with_exposed_provenance_mut(event.fid),
-            context: core::ptr::with_exposed_provenance_mut(event.context),
-            data: 0,
-            err: event.error,
-            prov_errno: event.error,
-            err_data: core::ptr::null_mut(),
-            err_data_size: 0,
-        };
-        // SAFETY: libfabric's promise.
+        let entry = events.next_error()?;
+        // SAFETY: likewise.
         unsafe { give(to, entry)? };
         Ok(size_of::<EqError>())
+    })
+}
+
+unsafe extern "C" fn write(fid: *mut c_void, kind: u32, from: *const c_void, bytes: usize, _flags: u64) -> isize {
+    answer(|| {
+        if bytes > WRITTEN_BYTES_MAX || (from.is_null() && bytes > 0) {
+            return Err(EINVAL);
+        }
+        // SAFETY: libfabric's promise: an object of this table.
+        let events = unsafe { of(fid) };
+        let mut data = vec![0_u8; bytes];
+        // SAFETY: likewise: as many bytes; the copy has as many.
+        unsafe { core::ptr::copy_nonoverlapping(from.cast(), data.as_mut_ptr(), bytes) };
+        events.add(WaitingEvent::Written(kind, data));
+        Ok(bytes)
     })
 }
 

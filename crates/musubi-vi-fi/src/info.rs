@@ -19,7 +19,11 @@ pub(crate) const PIECES_MAX: usize = 4;
 pub(crate) const MESSAGE_BYTES_MAX: u32 = 1 << 30;
 /// Bytes of a `sockaddr_in`.
 pub(crate) const ADDRESS_BYTES: usize = 16;
-const CAPS: u64 = MSG | SEND | RECV | LOCAL_COMM;
+/// Bytes that go with a request for a connection, and with the answer.
+pub(crate) const DATA_BYTES_MAX: usize = 96;
+const TRANSMITS: u64 = MSG | SEND | RMA | READ | WRITE;
+const RECEIVES: u64 = MSG | RECV | RMA | REMOTE_READ | REMOTE_WRITE;
+const CAPS: u64 = TRANSMITS | RECEIVES | LOCAL_COMM | REMOTE_COMM;
 
 unsafe extern "C" {
     fn calloc(count: usize, bytes: usize) -> *mut c_void;
@@ -104,12 +108,10 @@ unsafe fn check(hints: &Info) -> Result<(), i32> {
     let domain = unsafe { hints.domain_attr.as_ref() };
     // Who does not register what it posts cannot use it.
     let registers = domain.is_none_or(|attr| attr.mr_mode & MR_LOCAL != 0);
-    let manages = domain.is_some_and(|attr| attr.resource_mgmt == RM_ENABLED);
     let fits = hints.caps & !CAPS == 0
         && matches!(kind, 0 | EP_MSG)
         && matches!(hints.addr_format, 0 | SOCKADDR | SOCKADDR_IN)
-        && registers
-        && !manages;
+        && registers;
     if fits { Ok(()) } else { Err(ENODATA) }
 }
 
@@ -126,7 +128,7 @@ pub(crate) fn describe(source: Option<u16>, destination: Option<u16>, version: u
         dest_addr: core::ptr::null_mut(),
         handle: core::ptr::null_mut(),
         tx_attr: placed(TxAttr {
-            caps: MSG | SEND,
+            caps: TRANSMITS,
             mode: 0,
             op_flags: 0,
             msg_order: ORDER_SAS,
@@ -134,11 +136,11 @@ pub(crate) fn describe(source: Option<u16>, destination: Option<u16>, version: u
             inject_size: INJECT_BYTES,
             size: QUEUE_SIZE,
             iov_limit: PIECES_MAX,
-            rma_iov_limit: 0,
+            rma_iov_limit: 1,
             tclass: 0,
         })?,
         rx_attr: placed(RxAttr {
-            caps: MSG | RECV,
+            caps: RECEIVES,
             mode: 0,
             op_flags: 0,
             msg_order: ORDER_SAS,
@@ -173,14 +175,14 @@ fn fill_domain(domain: &mut DomainAttr) -> Result<(), i32> {
     domain.name = copied(*b"vi\0")?.cast();
     domain.threading = THREAD_SAFE;
     (domain.control_progress, domain.data_progress) = (PROGRESS_AUTO, PROGRESS_AUTO);
-    domain.resource_mgmt = RM_DISABLED;
+    domain.resource_mgmt = RM_ENABLED;
     domain.mr_mode = MR_LOCAL | MR_VIRT_ADDR | MR_ALLOCATED | MR_PROV_KEY;
     (domain.mr_key_size, domain.cq_data_size) = (4, 4);
     (domain.cq_cnt, domain.ep_cnt, domain.mr_cnt) = (1024, 4096, 16_384);
     (domain.tx_ctx_cnt, domain.rx_ctx_cnt) = (4096, 4096);
     (domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) = (1, 1);
     domain.mr_iov_limit = 1;
-    domain.caps = LOCAL_COMM;
+    domain.caps = LOCAL_COMM | REMOTE_COMM;
     Ok(())
 }
 

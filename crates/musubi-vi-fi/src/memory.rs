@@ -1,4 +1,4 @@
-//! Registered memory: `fi_mr_reg`, `fi_mr_regattr`.
+//! Registered memory: `fi_mr_reg`, `fi_mr_regv`, `fi_mr_regattr` of one piece.
 //!
 //! What you may rely on: a descriptor of memory is a VI memory handle, looked up and never followed; so is a key.
 
@@ -6,7 +6,7 @@ use core::ffi::c_void;
 
 use musubi_vipl::engine::{MemoryAttributes, MemoryHandle};
 
-use crate::abi::{self, EINVAL};
+use crate::abi::{self, EINVAL, Iovec};
 use crate::domain::Domain;
 use crate::object::{self, ABSENT, CallTable, answer_int, give, make, take};
 
@@ -18,7 +18,7 @@ struct RegisteredPart {
 
 static FID: CallTable<6> = CallTable::new([close as *const (), ABSENT, ABSENT, ABSENT, ABSENT, ABSENT]);
 /// `struct fi_ops_mr`.
-pub(crate) static CALLS: CallTable<3> = CallTable::new([reg as *const (), ABSENT, regattr as *const ()]);
+pub(crate) static CALLS: CallTable<3> = CallTable::new([reg as *const (), regv as *const (), regattr as *const ()]);
 
 unsafe extern "C" fn close(fid: *mut c_void) -> i32 {
     answer_int(|| {
@@ -36,7 +36,7 @@ unsafe extern "C" fn reg(
     domain: *mut c_void,
     buffer: *const c_void,
     bytes: usize,
-    _access: u64,
+    access: u64,
     _offset: u64,
     _key: u64,
     _flags: u64,
@@ -44,7 +44,29 @@ unsafe extern "C" fn reg(
     context: *mut c_void,
 ) -> i32 {
     // SAFETY: libfabric's promises, handed on.
-    answer_int(|| unsafe { register(domain, buffer, bytes, out, context) })
+    answer_int(|| unsafe { register(domain, &[Iovec { base: buffer.cast_mut(), bytes }], access, out, context) })
+}
+
+unsafe extern "C" fn regv(
+    domain: *mut c_void,
+    iov: *const Iovec,
+    count: usize,
+    access: u64,
+    _offset: u64,
+    _key: u64,
+    _flags: u64,
+    out: *mut *mut c_void,
+    context: *mut c_void,
+) -> i32 {
+    answer_int(|| {
+        if count != 1 {
+            return Err(EINVAL);
+        }
+        // SAFETY: libfabric's promise: there is one.
+        let piece = unsafe { take(iov)? };
+        // SAFETY: likewise, handed on.
+        unsafe { register(domain, &[piece], access, out, context) }
+    })
 }
 
 unsafe extern "C" fn regattr(domain: *mut c_void, attr: *const abi::MrAttr, _flags: u64, out: *mut *mut c_void) -> i32 {
@@ -57,7 +79,7 @@ unsafe extern "C" fn regattr(domain: *mut c_void, attr: *const abi::MrAttr, _fla
         // SAFETY: likewise; there is one.
         let piece = unsafe { take(attr.iov)? };
         // SAFETY: likewise, handed on.
-        unsafe { register(domain, piece.base, piece.bytes, out, attr.context) }
+        unsafe { register(domain, &[piece], attr.access, out, attr.context) }
     })
 }
 
@@ -65,15 +87,16 @@ unsafe extern "C" fn regattr(domain: *mut c_void, attr: *const abi::MrAttr, _fla
 /// The domain is one, the memory is the program's until the region is closed, `out` is a place.
 unsafe fn register(
     domain: *mut c_void,
-    buffer: *const c_void,
-    bytes: usize,
+    [piece]: &[Iovec; 1],
+    access: u64,
     out: *mut *mut c_void,
     context: *mut c_void,
 ) -> Result<(), i32> {
     // SAFETY: the caller's promise.
     let domain = unsafe { object::of::<Domain, 2>(domain) }.own.clone();
-    let address = buffer.expose_provenance() as u64;
-    let attributes = MemoryAttributes { tag: domain.tag, remote_write: false, remote_read: false };
+    let (address, bytes) = (piece.base.expose_provenance() as u64, piece.bytes);
+    let (remote_write, remote_read) = (access & abi::REMOTE_WRITE != 0, access & abi::REMOTE_READ != 0);
+    let attributes = MemoryAttributes { tag: domain.tag, remote_write, remote_read };
     let handle = domain.core.nic.with(|nic| {
         let handle = nic.permit(address, bytes as u64, attributes)?;
         // SAFETY: the caller's promise: memory of its own that stays until the region is closed, of which it does not touch

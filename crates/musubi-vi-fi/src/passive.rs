@@ -4,7 +4,7 @@
 //!
 //! How it works: a discriminator names the port; a thread waits for callers and turns each into an event.
 //!
-//! What it does not do: carry data with a request.
+//! A request's bytes stand behind the discriminator of who asks.
 
 use core::ffi::c_void;
 use std::net::{Ipv4Addr, TcpListener};
@@ -15,14 +15,15 @@ use std::time::Duration;
 
 use musubi_transport::runtime::{Deadline, DeadlineExt};
 use musubi_vipl::ViError;
-use musubi_vipl::address::{Address, NicNumber};
+use musubi_vipl::address::Address;
 use musubi_vipl::nic::CallerNumber;
 
-use crate::abi::{self, EADDRINUSE, EINVAL, EOPBADSTATE, ETOOSMALL, Info};
+use crate::abi::{self, EADDRINUSE, EINVAL, EOPBADSTATE, Info};
+use crate::addresses::{address, copied, data_of, give_address};
 use crate::domain::Core;
 use crate::events::{Events, QueuedEvent};
-use crate::info::{ADDRESS_BYTES, describe, port_of, sockaddr};
-use crate::object::{self, ABSENT, CallTable, answer_int, give, make, take};
+use crate::info::{describe, port_of};
+use crate::object::{self, ABSENT, CallTable, answer_int, give, make};
 
 /// How long one wait for callers is; the NIC listens on between two.
 const WAIT: Duration = Duration::from_millis(100);
@@ -38,7 +39,6 @@ struct Passive {
 
 static FID: CallTable<6> = CallTable::new([close as *const (), bind as *const (), ABSENT, ABSENT, ABSENT, ABSENT]);
 static REQUEST_FID: CallTable<6> = CallTable::new([ABSENT; 6]);
-static OPTIONS: CallTable<7> = CallTable::new([ABSENT; 7]);
 static CALLS: CallTable<9> = CallTable::new([
     ABSENT,
     name as *const (),
@@ -50,12 +50,6 @@ static CALLS: CallTable<9> = CallTable::new([
     ABSENT,
     ABSENT,
 ]);
-
-/// Where a port is found on the NIC.
-pub(crate) fn address(port: u16) -> Result<Address, i32> {
-    let [high, low] = port.to_be_bytes();
-    Address::new(NicNumber(0), &[b'f', b'i', high, low]).ok_or(EINVAL)
-}
 
 pub(crate) unsafe extern "C" fn open(
     fabric: *mut c_void,
@@ -74,7 +68,7 @@ pub(crate) unsafe extern "C" fn open(
         let port = socket.local_addr().map_err(|_| EADDRINUSE)?.port();
         let passive =
             Passive { core, socket, port, events: Mutex::default(), ends: Arc::default(), thread: Mutex::default() };
-        let words = [OPTIONS.word(), CALLS.word()];
+        let words = [crate::options::OPTIONS.word(), CALLS.word()];
         // SAFETY: libfabric's promise.
         unsafe { give(out, make(abi::CLASS_PEP, context, &FID, words, passive)) }
     })
@@ -93,14 +87,7 @@ unsafe extern "C" fn name(fid: *mut c_void, to: *mut c_void, bytes: *mut usize) 
         // SAFETY: libfabric's promise: an object of this table.
         let passive = &unsafe { object::of::<Passive, 2>(fid) }.own;
         // SAFETY: likewise.
-        let room = unsafe { take(bytes)? };
-        // SAFETY: likewise.
-        unsafe { give(bytes, ADDRESS_BYTES)? };
-        if room < ADDRESS_BYTES {
-            return Err(ETOOSMALL);
-        }
-        // SAFETY: likewise; there is room for it.
-        unsafe { give(to.cast(), sockaddr(passive.port)) }
+        unsafe { give_address(passive.port, to, bytes) }
     })
 }
 
@@ -114,7 +101,7 @@ unsafe extern "C" fn listen(fid: *mut c_void) -> i32 {
         let thread = std::thread::spawn(move || {
             while !ends.load(Ordering::Relaxed) {
                 match core.nic.wait_caller(&local, Deadline::after(WAIT)) {
-                    Ok((caller, ..)) => ask(&events, fid, caller, port),
+                    Ok((caller, from, _)) => ask(&events, fid, (caller, &from), port),
                     Err(ViError::Timeout) => {}
                     Err(_) => return,
                 }
@@ -126,15 +113,16 @@ unsafe extern "C" fn listen(fid: *mut c_void) -> i32 {
 }
 
 /// Tells the program of a caller.
-fn ask(events: &Events, fid: usize, caller: CallerNumber, port: u16) {
+fn ask(events: &Events, fid: usize, (caller, from): (CallerNumber, &Address), port: u16) {
     let request = make(abi::CLASS_CONNREQ, core::ptr::null_mut(), &REQUEST_FID, [], caller);
     // Without memory the caller waits until it gives up.
-    let Ok(info) = describe(Some(port), None, abi::API_VERSION) else { return };
+    let Ok(info) = describe(Some(port), Some(0), abi::API_VERSION) else { return };
     // SAFETY: it has just been made.
     let described = unsafe { &mut *info };
     described.handle = request;
     let info = info.expose_provenance();
-    events.push(QueuedEvent { kind: abi::CONNREQ, fid, context: 0, info, error: 0 });
+    let data = data_of(from);
+    events.push(QueuedEvent { kind: abi::CONNREQ, fid, context: 0, info, error: 0, data });
 }
 
 /// Who asked, taken out of its object.
@@ -149,16 +137,15 @@ pub(crate) unsafe fn take_caller(handle: *mut c_void) -> CallerNumber {
     caller
 }
 
-unsafe extern "C" fn reject(fid: *mut c_void, handle: *mut c_void, _data: *const c_void, data_bytes: usize) -> i32 {
+unsafe extern "C" fn reject(fid: *mut c_void, handle: *mut c_void, data: *const c_void, data_bytes: usize) -> i32 {
     answer_int(|| {
-        if data_bytes > 0 {
-            return Err(EINVAL);
-        }
+        // SAFETY: libfabric's promise: as many bytes.
+        let data = unsafe { copied(data, data_bytes)? };
         // SAFETY: libfabric's promise: an object of this table.
         let passive = &unsafe { object::of::<Passive, 2>(fid) }.own;
         // SAFETY: likewise: of a request.
         let caller = unsafe { take_caller(handle) };
-        passive.core.nic.reject(caller).map_err(crate::codes::code)
+        passive.core.nic.reject_with(caller, &data).map_err(crate::codes::code)
     })
 }
 

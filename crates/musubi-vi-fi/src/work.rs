@@ -35,11 +35,14 @@ struct WorkPlace {
     immediate: u32,
     length: u32,
     status: u32,
-    pieces: [Piece; PIECES_MAX],
+    pieces: [Piece; 1 + PIECES_MAX],
     injected: [u8; INJECT_BYTES],
 }
 
 const INJECTED_AT: u64 = core::mem::offset_of!(WorkPlace, injected) as u64;
+/// Bits of the control word.
+const WRITE_BIT: u16 = 1;
+const READ_BIT: u16 = 2;
 const IMMEDIATE_BIT: u16 = 4;
 
 /// Who posted.
@@ -48,6 +51,8 @@ pub(crate) struct Posted {
     pub(crate) context: usize,
     pub(crate) buffer: usize,
     pub(crate) is_silent: bool,
+    /// What a completion says that it was.
+    pub(crate) flags: u64,
 }
 
 /// How it ended.
@@ -58,10 +63,18 @@ pub(crate) struct Ended {
     pub(crate) status: u32,
 }
 
-/// What is to be posted.
+/// The bytes of what is to be posted.
 pub(crate) enum WorkContent<'w> {
     Pieces(&'w [Piece]),
     Injected(&'w [u8]),
+}
+
+/// Which memory of the peer's it is about.
+#[derive(Clone, Copy)]
+pub(crate) enum RemoteMemory {
+    None,
+    Written(Piece),
+    Read(Piece),
 }
 
 pub(crate) struct Work {
@@ -76,24 +89,30 @@ impl Work {
         let attributes = MemoryAttributes { tag, remote_write: false, remote_read: false };
         let lines = Lines::zeroed(QUEUE_SIZE * size_of::<WorkPlace>());
         let (address, handle) = nic.with(|nic| nic.register_own(lines, attributes)).map_err(code)?;
-        let none = Posted { context: 0, buffer: 0, is_silent: true };
+        let none = Posted { context: 0, buffer: 0, is_silent: true, flags: 0 };
         Ok(Work { handle, address, free: (0..QUEUE_SIZE as u16).rev().collect(), posted: vec![none; QUEUE_SIZE] })
     }
 
     /// Writes a descriptor: where it lies.
-    pub(crate) fn write(&mut self, what: &WorkContent<'_>, immediate: Option<u32>, posted: Posted) -> Result<u64, i32> {
+    pub(crate) fn write(
+        &mut self,
+        what: &WorkContent<'_>,
+        remote: RemoteMemory,
+        immediate: Option<u32>,
+        posted: Posted,
+    ) -> Result<u64, i32> {
         let place = *self.free.last().ok_or(EAGAIN)?;
         let address = self.address + u64::from(place) * size_of::<WorkPlace>() as u64;
         let mut written = WorkPlace {
             next: 0,
             next_handle: 0,
             segments: 0,
-            control: if immediate.is_some() { IMMEDIATE_BIT } else { 0 },
+            control: control(remote, immediate),
             reserved: 0,
             immediate: immediate.unwrap_or(0),
             length: 0,
             status: 0,
-            pieces: [Piece::default(); PIECES_MAX],
+            pieces: [Piece::default(); 1 + PIECES_MAX],
             injected: [0; INJECT_BYTES],
         };
         let injected;
@@ -106,8 +125,15 @@ impl Work {
                 &injected
             }
         };
-        written.pieces.get_mut(..pieces.len()).ok_or(EINVAL)?.copy_from_slice(pieces);
-        written.segments = pieces.len() as u16;
+        let first = match remote {
+            RemoteMemory::None => 0,
+            RemoteMemory::Written(place) | RemoteMemory::Read(place) => {
+                written.pieces[0] = place;
+                1
+            }
+        };
+        written.pieces.get_mut(first..first + pieces.len()).ok_or(EINVAL)?.copy_from_slice(pieces);
+        written.segments = (first + pieces.len()) as u16;
         written.length = pieces.iter().try_fold(0_u32, |sum, piece| sum.checked_add(piece.bytes)).ok_or(EINVAL)?;
         let to = core::ptr::with_exposed_provenance_mut::<WorkPlace>(address as usize);
         // SAFETY: a place of the lines that the NIC keeps until they are deregistered, when this is dropped; as the place is
@@ -128,6 +154,15 @@ impl Work {
         self.free.push(place as u16);
         Some(Ended { posted, bytes: read.length, immediate: read.immediate, status: read.status })
     }
+}
+
+fn control(remote: RemoteMemory, immediate: Option<u32>) -> u16 {
+    let operation = match remote {
+        RemoteMemory::None => 0,
+        RemoteMemory::Written(_) => WRITE_BIT,
+        RemoteMemory::Read(_) => READ_BIT,
+    };
+    operation | if immediate.is_some() { IMMEDIATE_BIT } else { 0 }
 }
 
 /// The address of a buffer of the program's, which the VI will follow.

@@ -15,12 +15,12 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 const ROUNDS: &str = "20";
 
 /// A directory with the provider under the name by which libfabric loads it.
-fn installed() -> PathBuf {
+fn installed(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("a test is a file");
     let deps = own.parent().expect("a file is in a directory");
     let built = [deps.join("libvi_fi.so"), deps.join("../libvi_fi.so")];
     let built = built.iter().find(|file| file.exists()).expect("cargo builds the library before its tests");
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("vi-fi-{}", std::process::id()));
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("vi-fi-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("cargo's directory for tests can be written");
     std::fs::copy(built, directory.join("libvi-fi.so")).expect("the library can be copied");
     directory
@@ -32,9 +32,16 @@ fn free_port() -> String {
     socket.local_addr().expect("it is bound").port().to_string()
 }
 
-fn start(provider: &Path, arguments: &[&str]) -> Option<Child> {
+/// Which provider, and which kind of endpoints.
+type Manner = [&'static str; 4];
+
+const MESSAGES: Manner = ["-p", "vi", "-e", "msg"];
+/// Reliable datagrams, which libfabric's own layer makes of messages and remote memory.
+const DATAGRAMS: Manner = ["-p", "vi;ofi_rxm", "-e", "rdm"];
+
+fn start(provider: &Path, manner: Manner, arguments: &[&str]) -> Option<Child> {
     let mut command = Command::new(PROGRAM);
-    command.args(["-p", "vi", "-e", "msg", "-c", "-I", ROUNDS]).args(arguments).env("FI_PROVIDER_PATH", provider);
+    command.args(manner).args(["-c", "-I", ROUNDS]).args(arguments).env("FI_PROVIDER_PATH", provider);
     match command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         other => Some(other.expect("it can be started")),
@@ -53,15 +60,24 @@ fn end(mut child: Child) -> Output {
 
 #[test]
 fn messages_of_every_size_go_to_and_fro_unchanged() {
-    let (provider, port) = (installed(), free_port());
-    let Some(server) = start(&provider, &["-B", &port]) else {
+    play(MESSAGES, "msg");
+}
+
+#[test]
+fn datagrams_of_every_size_go_to_and_fro_unchanged() {
+    play(DATAGRAMS, "rdm");
+}
+
+fn play(manner: Manner, name: &str) {
+    let (provider, port) = (installed(name), free_port());
+    let Some(server) = start(&provider, manner, &["-B", &port]) else {
         eprintln!("SKIPPED: no {PROGRAM}; run: apt-get install -y --no-install-recommends libfabric-bin");
         return;
     };
     // The client gives up at once if the server does not listen yet.
     let deadline = Instant::now() + TIME_MAX;
     let outcome = loop {
-        let client = start(&provider, &["-P", &port, "127.0.0.1"]).expect("the server was started");
+        let client = start(&provider, manner, &["-P", &port, "127.0.0.1"]).expect("the server was started");
         let outcome = end(client);
         if outcome.status.success() || Instant::now() > deadline {
             break outcome;

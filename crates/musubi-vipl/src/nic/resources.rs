@@ -127,6 +127,11 @@ impl<B: Block> NicState<B> {
         Ok(())
     }
 
+    /// Whether a completion queue has something to tell; false of none.
+    pub fn has_completion(&self, queue: QueueNumber) -> bool {
+        self.queues.get(queue.0).is_some_and(|queue| !queue.is_empty())
+    }
+
     /// `VipCQDone`: which queue of which VI has a completion.
     ///
     /// # Errors
