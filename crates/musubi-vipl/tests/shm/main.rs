@@ -1,5 +1,6 @@
 //! Two opened NICs of one machine: what every program does.
 
+mod holding;
 mod offers;
 mod policies;
 mod rules;
