@@ -156,6 +156,7 @@ fn calls_and_shares_of_vis_are_measured_and_drawn() {
         "vi_call_register_16777216",
         "vi_share_mixed_off_a",
         "vi_share_mixed_on_b",
+        "vi_share_mixed_turns_b",
         "vi_oneway_shm_block_4",
         "vi_load_block_1024",
     ];

@@ -4,17 +4,16 @@
 //! shared memory; a sample is what arrived of one of them in a slice. The conditions take turns, so that all see the same
 //! machine.
 //!
-//! How it works: A has messages of 32 KiB throughout, B as many bytes or 128. With control, B's class may put [`CONTROLLED`]
-//! messages a second onto a link, by a rule of the description.
+//! How it works: A has messages of 32 KiB throughout, B as many bytes or 128. With control, the
+//! receiver takes [`CONTROLLED`] messages a second of B's class, by credit that it grants; or both are of one class, and take turns.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use musubi_transport::Priority;
-use musubi_transport::topology::{ClassRule, Place, Topology};
-use musubi_transport::{FilterRule, Regulation};
+use musubi_transport::topology::{ClassIntake, Place, Topology};
+use musubi_transport::{Priority, Regulation};
 use musubi_vipl::address::NicNumber;
 use musubi_vipl::process::NicSystem;
 
@@ -31,7 +30,7 @@ const LARGE: usize = 32 << 10;
 const SMALL: usize = 128;
 /// Classes of A and B.
 const CLASSES: [u8; 2] = [2, 3];
-/// Messages of B's class a second, with control.
+/// Messages of B's class that the receiver takes a second, with control by credit.
 const CONTROLLED: u32 = 100_000;
 /// How long both run before and while they are counted, and how often, of a whole run and of a quick one.
 const BEFORE: Duration = Duration::from_millis(20);
@@ -44,33 +43,49 @@ const TOLD: [usize; 2] = [5376, 5504];
 /// Who sends: nobody, or one side messages of so many bytes.
 type Stream = Option<(Side, usize)>;
 
+/// What keeps B from taking all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShareControl {
+    /// Nothing: it is of a less urgent class.
+    Off,
+    /// The receiver's credit for its class.
+    Credit,
+    /// It is of A's class, and of the same weight.
+    Turns,
+}
+
 /// What runs at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharing {
     words: &'static str,
     streams: [Stream; 2],
-    is_controlled: bool,
+    control: ShareControl,
 }
 
 impl Sharing {
-    const ALL: [Sharing; 6] = [
-        Sharing { words: "alone_32768", streams: [Some((Side::Ping, LARGE)), None], is_controlled: false },
-        Sharing { words: "alone_128", streams: [None, Some((Side::Ping, SMALL))], is_controlled: false },
-        Sharing { words: "same_way", streams: [Some((Side::Ping, LARGE)); 2], is_controlled: false },
+    const ALL: [Sharing; 7] = [
+        Sharing { words: "alone_32768", streams: [Some((Side::Ping, LARGE)), None], control: ShareControl::Off },
+        Sharing { words: "alone_128", streams: [None, Some((Side::Ping, SMALL))], control: ShareControl::Off },
+        Sharing { words: "same_way", streams: [Some((Side::Ping, LARGE)); 2], control: ShareControl::Off },
         Sharing {
             words: "both_ways",
             streams: [Some((Side::Ping, LARGE)), Some((Side::Pong, LARGE))],
-            is_controlled: false,
+            control: ShareControl::Off,
         },
         Sharing {
             words: "mixed_off",
             streams: [Some((Side::Ping, LARGE)), Some((Side::Ping, SMALL))],
-            is_controlled: false,
+            control: ShareControl::Off,
         },
         Sharing {
             words: "mixed_on",
             streams: [Some((Side::Ping, LARGE)), Some((Side::Ping, SMALL))],
-            is_controlled: true,
+            control: ShareControl::Credit,
+        },
+        Sharing {
+            words: "mixed_turns",
+            streams: [Some((Side::Ping, LARGE)), Some((Side::Ping, SMALL))],
+            control: ShareControl::Turns,
         },
     ];
 
@@ -88,9 +103,9 @@ impl Sharing {
         let name = format!("{}-{}-{slice}", pair.instance, self.words);
         let regulation =
             Regulation { messages_per_s: CONTROLLED, messages_burst: CONTROLLED / 100, ..Regulation::NONE };
-        let rule = Priority::new(CLASSES[1]).map(|class| ClassRule { class, regulation, filter: FilterRule::EACH });
-        let rules: Vec<ClassRule> = rule.into_iter().filter(|_| self.is_controlled).collect();
-        let place = || Place { shared_memory: Some("here".to_owned()), rules: rules.clone(), ..Place::default() };
+        let intake = Priority::new(CLASSES[1]).map(|class| ClassIntake { class, regulation });
+        let intakes: Vec<ClassIntake> = intake.into_iter().filter(|_| self.control == ShareControl::Credit).collect();
+        let place = || Place { shared_memory: Some("here".to_owned()), intakes: intakes.clone(), ..Place::default() };
         let nodes = (0..4).filter_map(|slot| Some((NicNumber(0).node(slot)?, place()))).collect();
         NicSystem::new([("nic".to_owned(), 4)], Topology { system: name, hash: 1, nodes, ..Topology::single_machine() })
     }
@@ -102,7 +117,8 @@ impl Sharing {
         let mut floods = Vec::new();
         for (which, stream) in self.streams.into_iter().enumerate() {
             let Some((sender, bytes)) = stream else { continue };
-            let (name, class) = (["a", "b"][which], CLASSES[which]);
+            let class = if self.control == ShareControl::Turns { CLASSES[0] } else { CLASSES[which] };
+            let name = ["a", "b"][which];
             let kind = FloodKind { name, bytes, vis: 1, class, sends: sender == pair.side };
             floods.push((which, Flood::connect(&nic, kind)?));
         }
