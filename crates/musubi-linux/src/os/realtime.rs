@@ -85,6 +85,15 @@ pub fn set_fifo_priority(priority: u8) -> Result<(), Error> {
     set_scheduler(libc::SCHED_FIFO, i32::from(priority))
 }
 
+/// The real-time priority of this thread, 1 (lowest) to 99; 0 of an ordinary one, one with a deadline, or where it cannot be asked.
+pub fn fifo_priority() -> u8 {
+    // The kernel's `struct sched_param`, as below.
+    let mut parameters: [libc::c_int; 1] = [0];
+    // SAFETY: 0 is the calling thread; the parameters live across the call, which writes them and nothing else.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &raw mut parameters) };
+    if result == 0 { u8::try_from(parameters[0]).unwrap_or(0) } else { 0 }
+}
+
 /// Gives this thread back to the ordinary scheduler.
 ///
 /// # Errors
@@ -167,9 +176,9 @@ mod tests {
         };
         std::thread::spawn(move || match set_fifo_priority(1) {
             Ok(()) => {
-                assert_eq!(policy(), i64::from(libc::SCHED_FIFO));
+                assert_eq!((policy(), fifo_priority()), (i64::from(libc::SCHED_FIFO), 1));
                 set_ordinary_priority().unwrap();
-                assert_eq!(policy(), i64::from(libc::SCHED_OTHER));
+                assert_eq!((policy(), fifo_priority()), (i64::from(libc::SCHED_OTHER), 0));
             }
             Err(Error::Permission { current, .. }) => assert!(current.starts_with("RLIMIT_RTPRIO is "), "{current}"),
             Err(other) => panic!("{other}"),

@@ -3,7 +3,11 @@
 //! How it works: the node's epoll instance has the carriers' descriptors and two of the runtime's own, by token
 //! ([`super::bells`]).
 
+use std::os::fd::AsFd;
+
+use musubi_linux::descriptor::Descriptor;
 use musubi_linux::epoll::NO_EVENT;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 
 use super::bells::{TOKEN_ALARM, TOKEN_WAKE, silence, timespec};
@@ -40,6 +44,17 @@ impl<P: Protocol<Block = Block>> Shared<P> {
             events.count += 1;
         }
         events
+    }
+
+    /// Sleeps until some descriptor is ready, `away` is rung, or for so long: without taking any event.
+    pub fn await_any(&self, away: &Descriptor, timeout_ns: Option<u64>) {
+        let timeout = timeout_ns.map(timespec);
+        let mut watched = [
+            PollFd::from_borrowed_fd(self.wiring.epoll.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(away.as_fd(), PollFlags::IN),
+        ];
+        // Interrupted or not: the caller looks.
+        let _ = poll(&mut watched, timeout.as_ref());
     }
 
     /// Acts on descriptors that are ready. What is to rouse a thread that sleeps on them is left for that thread: silenced by

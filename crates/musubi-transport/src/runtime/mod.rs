@@ -8,7 +8,7 @@
 //! How it works: *leader and followers* (Schmidt et al., "Leader/Followers", 2000). Of the threads that wait, one leads:
 //! it pulls reports from the links into the engine, spins for [`Options::spin_ns`], then announces sleep to the peers and
 //! sleeps in `epoll_wait`, without the lock. The others sleep until the leader sees that something has changed, or
-//! leaves and makes one of them the leader.
+//! leaves and makes one of them the leader. A real-time thread takes the lead from a less urgent one (`urgency`).
 //!
 //! Where nobody waits, the node's *background thread* sees to heartbeats, new links, acknowledgements and answers. While
 //! the program calls now and then it only looks every `background::TICK_NS`, so an answer to a peer (to "is this endpoint
@@ -30,6 +30,7 @@ mod node_links;
 mod rounds;
 mod shared;
 mod state;
+mod urgency;
 mod wait;
 mod wiring;
 

@@ -21,6 +21,7 @@ use super::bells::{TOKEN_ALARM, TOKEN_WAKE, ring};
 use super::event_loop::EventLoop;
 use super::node_links::{Block, NodeLinks};
 use super::state::{Driver, State, Taken};
+use super::urgency::Waiting;
 use super::wiring::Wiring;
 use crate::LinkError;
 use crate::notifier::Notifier;
@@ -81,6 +82,7 @@ impl<P: Protocol<Block = Block>> Shared<P> {
             armed_at: 0,
             armed_by: None,
             followers: 0,
+            waiting: Waiting::default(),
             taken: Taken::NOTHING,
             wakers: Wakers::new(),
             told: 0,
@@ -166,6 +168,16 @@ impl<P: Protocol<Block = Block>> Shared<P> {
         if driver == Driver::Loop && state.armed_by == Some(std::thread::current().id()) {
             state.armed_by = None;
         }
+    }
+
+    /// Takes the links from a less urgent thread that has them, which finds out when it runs.
+    #[cold]
+    pub fn oust_leader(&self, state: &mut State<P>) {
+        state.driver = Driver::Nobody;
+        if std::mem::take(&mut state.asleep) && !state.has_finished() {
+            state.links.finish_sleep();
+        }
+        state.waiting.end_lead();
     }
 
     /// Nobody sleeps on the links any more: the background thread goes on ticking.

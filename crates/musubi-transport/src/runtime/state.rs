@@ -10,6 +10,7 @@ use std::thread::ThreadId;
 
 use super::intake::{self, MORE_MAX};
 use super::node_links::{Block, NodeLinks};
+use super::urgency::Waiting;
 use crate::Priority;
 use crate::limits::REPORTS_MAX;
 use crate::notifier::{Notifier, WakeCounts};
@@ -56,6 +57,8 @@ pub(super) struct State<P: Protocol<Block = Block>> {
     pub armed_by: Option<ThreadId>,
     /// Threads that wait without being the leader.
     pub followers: u32,
+    /// How urgent those are that wait.
+    pub waiting: Waiting,
     /// What the call that has the lock has taken in.
     pub taken: Taken,
     pub wakers: Wakers<P::Request>,

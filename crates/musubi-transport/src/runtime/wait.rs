@@ -8,8 +8,11 @@ use musubi_linux::inheriting::InheritingGuard;
 use musubi_linux::{Deadline, DeadlineExt};
 
 use super::Block;
+use super::bells::{ring, silence};
+use super::kernel_events::Events;
 use super::shared::{Shared, TICK, wake_all};
 use super::state::{Driver, Ready, State};
+use super::urgency::Urgency;
 use crate::LinkError;
 use crate::protocol::Protocol;
 
@@ -56,7 +59,14 @@ pub(super) fn in_vain<'n, P: Protocol<Block = Block>>(
 fn stop_waiting<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, state: Held<'n, P>) {
     // A successor: also where we were about to become the leader and need not any more.
     if state.driver == Driver::Nobody && state.followers != 0 {
-        if state.is_filtered() { shared.ring_background() } else { shared.follow.tell_one() }
+        if state.is_filtered() {
+            shared.ring_background();
+        } else if state.waiting.has_urgent() {
+            // The most urgent is to be the one.
+            shared.follow.tell_all();
+        } else {
+            shared.follow.tell_one();
+        }
     }
     shared.unlock(state);
 }
@@ -87,14 +97,30 @@ fn blocked<'n, P: Protocol<Block = Block>>(
     deadline: Deadline,
     ready: Ready<P>,
 ) -> Result<(), LinkError> {
+    let urgency = Urgency::own();
+    state.waiting.note(urgency);
     loop {
         let step = match state.driver {
-            Driver::Caller => follow(shared, state, deadline, ready),
+            Driver::Caller if state.waiting.may_oust(urgency, state.asleep) => {
+                shared.oust_leader(&mut state);
+                lead(shared, state, urgency, deadline, ready)
+            }
+            Driver::Caller => {
+                if state.waiting.is_above_leader(urgency) {
+                    // It sleeps as one that did not know of more urgent ones.
+                    ring(&shared.wake);
+                }
+                follow(shared, state, urgency, deadline, ready)
+            }
             _ if state.is_filtered() => {
                 shared.ring_background();
-                follow(shared, state, deadline, ready)
+                follow(shared, state, urgency, deadline, ready)
             }
-            Driver::Nobody | Driver::Background | Driver::Loop => lead(shared, state, deadline, ready),
+            Driver::Nobody if state.waiting.has_above(urgency) => {
+                shared.follow.tell_all();
+                follow(shared, state, urgency, deadline, ready)
+            }
+            Driver::Nobody | Driver::Background | Driver::Loop => lead(shared, state, urgency, deadline, ready),
         };
         match step {
             Step::On(on) => state = on,
@@ -110,20 +136,24 @@ fn blocked<'n, P: Protocol<Block = Block>>(
 fn follow<'n, P: Protocol<Block = Block>>(
     shared: &'n Shared<P>,
     mut state: Held<'n, P>,
+    urgency: Urgency,
     deadline: Deadline,
     ready: Ready<P>,
 ) -> Step<'n, P> {
     wake_all(shared.settle(&mut state));
     state.followers += 1;
+    state.waiting.follow(urgency, true);
     state = shared.follow.wait(state, deadline);
+    state.waiting.follow(urgency, false);
     state.followers -= 1;
     judge(state, deadline, ready)
 }
 
-/// Drives the links until `ready` is so.
+/// Drives the links until `ready` is so, or a more urgent thread does.
 fn lead<'n, P: Protocol<Block = Block>>(
     shared: &'n Shared<P>,
     mut state: Held<'n, P>,
+    urgency: Urgency,
     deadline: Deadline,
     ready: Ready<P>,
 ) -> Step<'n, P> {
@@ -131,24 +161,44 @@ fn lead<'n, P: Protocol<Block = Block>>(
         shared.oust(&mut state);
     }
     state.driver = Driver::Caller;
+    let number = state.waiting.begin_lead(urgency);
     state.links.flush();
-    let mut step = Step::On(state);
-    while let Step::On(state) = step {
-        step = match spin(shared, state, deadline, ready) {
-            Step::On(state) => sleep(shared, state, deadline, ready),
-            end => end,
+    loop {
+        let step = match spin(shared, state, number, deadline, ready) {
+            Step::On(state) if state.waiting.is_lead(number) => sleep(shared, state, number, deadline, ready),
+            other => other,
         };
+        match step {
+            Step::On(mut on) if on.waiting.is_lead(number) => {
+                if on.waiting.has_above(urgency) {
+                    step_down(shared, &mut on);
+                    return Step::On(on);
+                }
+                state = on;
+            }
+            Step::End(mut end, result) if end.waiting.is_lead(number) => {
+                end.driver = Driver::Nobody;
+                shared.unpark_background(&mut end);
+                return Step::End(end, result);
+            }
+            // Somebody else leads.
+            ousted => return ousted,
+        }
     }
-    let Step::End(mut state, result) = step else { unreachable!("the loop ends with an end") };
-    state.driver = Driver::Nobody;
-    shared.unpark_background(&mut state);
-    Step::End(state, result)
+}
+
+/// Leaves the links to a more urgent thread, which follows.
+#[cold]
+fn step_down<P: Protocol<Block = Block>>(shared: &Shared<P>, state: &mut State<P>) {
+    shared.oust_leader(state);
+    shared.unpark_background(state);
 }
 
 /// Looks again and again for the time that the options say.
 fn spin<'n, P: Protocol<Block = Block>>(
     shared: &'n Shared<P>,
     mut state: Held<'n, P>,
+    number: u64,
     deadline: Deadline,
     ready: Ready<P>,
 ) -> Step<'n, P> {
@@ -178,8 +228,8 @@ fn spin<'n, P: Protocol<Block = Block>>(
         }
         if state.has_news() || shared.wanted.load(Ordering::Relaxed) & !TICK != 0 {
             match judge(shared.make_way(state), deadline, ready) {
-                Step::On(on) => state = on,
-                end => return end,
+                Step::On(on) if on.waiting.is_lead(number) => state = on,
+                other => return other,
             }
             seen = state.engine.changes();
         }
@@ -190,6 +240,7 @@ fn spin<'n, P: Protocol<Block = Block>>(
 fn sleep<'n, P: Protocol<Block = Block>>(
     shared: &'n Shared<P>,
     mut state: Held<'n, P>,
+    number: u64,
     deadline: Deadline,
     ready: Ready<P>,
 ) -> Step<'n, P> {
@@ -212,7 +263,10 @@ fn sleep<'n, P: Protocol<Block = Block>>(
             Deadline::At(ns) => ns.min(due_ns),
             Deadline::Poll | Deadline::Forever => due_ns,
         };
-        state = sleep_prepared(shared, state, until_ns, due_ns);
+        state = sleep_prepared(shared, state, number, (until_ns, due_ns));
+    }
+    if !state.waiting.is_lead(number) {
+        return judge(state, deadline, ready);
     }
     if state.has_finished() {
         return Step::End(state, Err(LinkError::Ended));
@@ -226,12 +280,12 @@ fn sleep<'n, P: Protocol<Block = Block>>(
     judge(state, deadline, ready)
 }
 
-/// Sleeps until `until_ns`, which is `due_ns` unless a deadline is earlier.
+/// Sleeps until `until_ns`, which is `due_ns` unless a deadline is earlier, or somebody more urgent has taken the links.
 fn sleep_prepared<'n, P: Protocol<Block = Block>>(
     shared: &'n Shared<P>,
     mut state: Held<'n, P>,
-    until_ns: u64,
-    due_ns: u64,
+    number: u64,
+    (until_ns, due_ns): (u64, u64),
 ) -> Held<'n, P> {
     if due_ns != u64::MAX && until_ns == due_ns {
         shared.set_alarm(&mut state, due_ns);
@@ -241,16 +295,33 @@ fn sleep_prepared<'n, P: Protocol<Block = Block>>(
     state.links.wakes.woken += 1;
     state.asleep = true;
     state.sleep_until_ns = until_ns;
+    let away = state.waiting.fall_asleep();
     drop(state);
     wake_all(wakers);
     let timeout_ns = (until_ns != due_ns).then(|| until_ns.saturating_sub(now_ns()));
-    let events = shared.await_events(timeout_ns);
+    let Some(away) = away else {
+        let events = shared.await_events(timeout_ns);
+        return rise(shared, shared.lock_anyway(), &events);
+    };
+    shared.await_any(&away, timeout_ns);
     let mut state = shared.lock_anyway();
+    if !state.waiting.is_lead(number) {
+        // It was rung before that.
+        silence(&away);
+        return state;
+    }
+    state.waiting.wake_up();
+    let events = shared.await_events(Some(0));
+    rise(shared, state, &events)
+}
+
+/// Is up again, with these events.
+fn rise<'n, P: Protocol<Block = Block>>(shared: &'n Shared<P>, mut state: Held<'n, P>, events: &Events) -> Held<'n, P> {
     state.asleep = false;
     if !state.has_finished() {
         state.links.finish_sleep();
         state.links.now_ns();
-        shared.hand_events(&mut state, &events);
+        shared.hand_events(&mut state, events);
     }
     state
 }

@@ -3,5 +3,6 @@
 mod calls;
 mod links;
 mod looks;
+mod urgency;
 mod waits;
 pub(super) mod world;
