@@ -12,7 +12,8 @@ use libfuzzer_sys::fuzz_target;
 use musubi_transport::frame::Header;
 use musubi_transport::links::{Links, Loss, NoBlock, Payload, Reach, Report, Sent};
 use musubi_transport::protocol::Protocol;
-use musubi_transport::{NodeId, Priority};
+use musubi_transport::topology::ClassIntake;
+use musubi_transport::{NodeId, Priority, Regulation};
 use musubi_vipl::address::{Address, Directory, NicEntry, NicNumber};
 use musubi_vipl::engine::{LocalPlace, MemoryAttributes, MemoryHandle, Queue, Reliability, TagHandle, ViAttributes};
 use musubi_vipl::memory::Lines;
@@ -102,6 +103,15 @@ struct World {
     now_ns: u64,
 }
 
+/// What both take of the class of all VIs.
+const INTAKE: ClassIntake = ClassIntake {
+    class: match Priority::new(3) {
+        Some(class) => class,
+        None => Priority::LEAST_URGENT,
+    },
+    regulation: Regulation { messages_per_s: 1_000_000, messages_burst: 8, bytes_per_s: 1 << 30, bytes_burst: 4096 },
+};
+
 fn node(nic: u16) -> NodeId {
     NodeId::of_slot(nic, 0).expect("within the limits")
 }
@@ -113,7 +123,13 @@ fn at(nic: u16) -> Address {
 impl World {
     fn new() -> World {
         let mut nic = <NicState<NoBlock> as Protocol>::new(node(0), 77);
-        let entry = |number| NicEntry { name: format!("nic{number}"), hosts: Vec::new(), slots: 1, is_trusted: true, intakes: Vec::new() };
+        let entry = |number| NicEntry {
+            name: format!("nic{number}"),
+            hosts: Vec::new(),
+            slots: 1,
+            is_trusted: true,
+            intakes: vec![INTAKE],
+        };
         nic.describe(Directory { nics: (0..2).map(entry).collect() });
         let tag = nic.create_tag().expect("the first");
         let attributes = MemoryAttributes { tag, remote_write: true, remote_read: true };
@@ -177,7 +193,7 @@ impl World {
                     tag: self.tag,
                     remote_write: true,
                     remote_read: reliability.is_reliable(),
-                    credit: false,
+                    credit: level >= 128,
                 };
                 let created = self.nic.create_vi(attributes, None, None);
                 self.vis.extend(created.ok().filter(|_| self.vis.len() < 8));

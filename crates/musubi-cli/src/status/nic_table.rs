@@ -31,6 +31,7 @@ const CLASSES: &[Column] = &[
     Column::number("by at most", 2),
     Column::number("over budget", 2),
     Column::number("held by rates", 3),
+    Column::number("without credit", 3),
     Column::number("in handlers", 4),
 ];
 
@@ -78,6 +79,7 @@ pub fn classes(nics: &[Nic]) -> Table {
                 or_none(longest.map(time)),
                 or_none(class.budgets.map(|of| format!("{} of {}", count(of.over_budget), count(of.taken)))),
                 or_none((class.held > 0).then(|| format!("{}, {}", count(class.held), time(class.held_ns)))),
+                or_none((class.uncredited > 0).then(|| count(class.uncredited))),
                 or_none((class.handled > 0).then(|| format!("{}, {}", count(class.handled), time(class.handled_ns)))),
             ]);
         }

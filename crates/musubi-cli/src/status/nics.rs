@@ -75,6 +75,9 @@ pub struct Class {
     pub budgets: Option<Budgets>,
     pub held: u64,
     pub held_ns: u64,
+    pub uncredited: u64,
+    pub uncredited_bytes: u64,
+    pub beyond: u64,
     pub handled: u64,
     pub handled_ns: u64,
 }
@@ -203,6 +206,7 @@ impl NicSurvey {
         let ClassPicture { vis, by_rule, counts, .. } = *picture;
         let WakeCounts { frames, raised, deferred, longest_deferral_ns } = by_rule;
         let ClassCounts { posted, completed, flushed, held, held_ns, handled, handled_ns, .. } = counts;
+        let ClassCounts { uncredited, uncredited_bytes, beyond, .. } = counts;
         let own = [counts.raised, counts.deferred, counts.longest_deferral_ns];
         Some(Class {
             class: class.class(),
@@ -219,6 +223,9 @@ impl NicSurvey {
             }),
             held,
             held_ns,
+            uncredited,
+            uncredited_bytes,
+            beyond,
             handled,
             handled_ns,
         })

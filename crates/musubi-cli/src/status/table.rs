@@ -266,6 +266,9 @@ mod tests {
             budgets: Some(Budgets { taken: 1_000_000, over_budget: 7, longest_ns: 9_000_000 }),
             held: 12_345,
             held_ns: u64::MAX,
+            uncredited: 1_234_567,
+            uncredited_bytes: u64::MAX,
+            beyond: 3,
             handled: 5,
             handled_ns: 5_432,
         };

@@ -1,5 +1,7 @@
 //! What a program makes, asks, changes and ends: tags, registered memory, completion queues, VIs.
 
+use alloc::vec::Vec;
+
 use musubi_transport::Priority;
 use musubi_transport::links::Block;
 

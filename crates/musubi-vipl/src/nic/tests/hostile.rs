@@ -1,5 +1,6 @@
 //! A peer that says anything.
 
+use musubi_transport::Regulation;
 use proptest::prelude::*;
 
 use super::*;
@@ -26,7 +27,7 @@ struct Lie {
 fn lie() -> impl Strategy<Value = Lie> {
     let words = prop::array::uniform4(prop_oneof![0..20_u32, any::<u32>(), Just(8192), Just(u32::MAX)]);
     let payload = prop_oneof![prop::collection::vec(any::<u8>(), 0..40), prop::collection::vec(Just(0_u8), 0..600),];
-    let first = (1..22_u8, 0..8_u8, any::<u8>(), 0..6_u8);
+    let first = (1..25_u8, 0..8_u8, any::<u8>(), 0..6_u8);
     (first, words, 0..8_usize, payload, prop::bool::weighted(0.02)).prop_map(
         |((kind, class, flags, status), words, to, payload, parts)| Lie {
             kind,
@@ -53,8 +54,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 300 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn it_can_spoil_its_own_connections_only(lies in prop::collection::vec(lie(), 1..60)) {
+    fn it_can_spoil_its_own_connections_only(
+        lies in prop::collection::vec(lie(), 1..60),
+        burst in prop::option::of(1..20_u32),
+    ) {
         let mut world = World::new(&[US(), THEM(), HONEST()]);
+        if let Some(messages_burst) = burst {
+            let regulation = Regulation { messages_per_s: 1, messages_burst, ..Regulation::NONE };
+            let intake = ClassIntake { class: Priority::new(3).unwrap(), regulation };
+            world.hosts.values_mut().for_each(|host| host.nic.describe(Host::directory(&[intake], &[0, 1])));
+        }
         let levels = Reliability::ALL;
         let theirs: Vec<ViNumber> =
             levels.iter().map(|level| world.connect(THEM(), US(), attributes(*level)).1).collect();
@@ -103,6 +112,12 @@ proptest! {
         prop_assert_eq!(host.state(ours), ViState::Connected);
         world.host(HONEST()).post_plain(honest, Queue::Send, 0, 0, 100);
         while world.carry_one(HONEST()) {}
+        // Where the class is bounded, in its turn.
+        for _ in 0..10 {
+            world.now_ns += 1_000_000_000;
+            world.tick();
+            while world.carry_one(US()) | world.carry_one(HONEST()) {}
+        }
         prop_assert_eq!(world.host(US()).done(ours, Queue::Receive).map(|done| done.0), Some(5));
         // Each of their receives completed once, or is still posted.
         for (index, vi) in theirs.iter().enumerate() {

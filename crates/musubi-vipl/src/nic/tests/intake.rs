@@ -17,7 +17,7 @@ fn bounded(nodes: &[NodeId], regulation: Regulation) -> World {
     let mut world = World::new(nodes);
     let intake = ClassIntake { class: Priority::new(CLASS).unwrap(), regulation };
     for host in world.hosts.values_mut() {
-        host.nic.describe(Host::directory(&[intake]));
+        host.nic.describe(Host::directory(&[intake], &[1]));
     }
     world
 }

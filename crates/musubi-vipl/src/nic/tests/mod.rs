@@ -129,7 +129,7 @@ struct Host {
 impl Host {
     fn new(node: NodeId, incarnation: u32) -> Host {
         let mut nic = NicState::new(node, incarnation);
-        nic.describe(Host::directory(&[]));
+        nic.describe(Host::directory(&[], &[]));
         let tag = nic.create_tag().unwrap();
         let attributes = MemoryAttributes { tag, remote_write: true, remote_read: true };
         let (base, handle) = nic.register_own(Lines::zeroed(BYTES), attributes).unwrap();
@@ -137,14 +137,14 @@ impl Host {
         Host { nic, wires, base, handle, tag }
     }
 
-    /// The NICs of the world; the second takes no more than this.
-    fn directory(intakes: &[ClassIntake]) -> Directory {
+    /// The NICs of the world; some take no more than this.
+    fn directory(intakes: &[ClassIntake], take: &[u16]) -> Directory {
         let entry = |number| NicEntry {
             name: alloc::format!("nic{number}"),
             hosts: Vec::new(),
             slots: SLOTS,
             is_trusted: true,
-            intakes: if number == 1 { intakes.to_vec() } else { Vec::new() },
+            intakes: if take.contains(&number) { intakes.to_vec() } else { Vec::new() },
         };
         Directory { nics: (0..NICS).map(entry).collect() }
     }
