@@ -8,6 +8,8 @@ use core::ffi::{c_char, c_void};
 
 /// `FI_VERSION(1, 17)`.
 pub(crate) const API_VERSION: u32 = 1 << 16 | 17;
+/// `FI_VERSION(2, 6)`: the newest whose structures were compared.
+pub(crate) const API_VERSION_MAX: u32 = 2 << 16 | 6;
 
 /// `FI_MSG`, `FI_RMA`, `FI_READ`, `FI_WRITE`, `FI_RECV`, `FI_SEND`, `FI_REMOTE_READ`, `FI_REMOTE_WRITE`, `FI_LOCAL_COMM`.
 pub(crate) const MSG: u64 = 1 << 1;
@@ -161,6 +163,9 @@ pub(crate) struct DomainAttr {
     pub(crate) max_err_data: usize,
     pub(crate) mr_cnt: usize,
     pub(crate) tclass: u32,
+    /// From here on of 2.x.
+    pub(crate) max_ep_auth_key: usize,
+    pub(crate) max_group_id: u32,
 }
 
 #[repr(C)]
@@ -319,4 +324,4 @@ pub(crate) struct Provider {
 
 const _: () = assert!(size_of::<TxAttr>() == 80 && size_of::<RxAttr>() == 64 && size_of::<EpAttr>() == 96);
 const _: () = assert!(size_of::<RmaPiece>() == 24 && size_of::<FiMessageRma>() == 64 && size_of::<EqAttr>() == 32);
-const _: () = assert!(size_of::<FabricAttr>() == 32 && size_of::<Info>() == 120 && size_of::<DomainAttr>() == 192);
+const _: () = assert!(size_of::<FabricAttr>() == 32 && size_of::<Info>() == 120 && size_of::<DomainAttr>() == 208);
