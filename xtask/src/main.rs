@@ -15,6 +15,7 @@ mod install;
 mod libraries;
 mod linux;
 mod models;
+mod mpi;
 mod mutants;
 mod nightly;
 mod packages;
@@ -91,6 +92,8 @@ enum Commands {
         #[arg(long)]
         prefix: PathBuf,
     },
+    /// Run MPI programs over Musubi: Debian's Open MPI, MPICH and Open MPI of the Python wheels
+    Mpi(mpi::Options),
     /// Measure Musubi beside iceoryx2, Open MPI, UCX, libfabric and the machine itself
     BenchPeers(peers::Options),
 }
@@ -145,6 +148,7 @@ fn main() -> ExitCode {
         Commands::Size(options) => size::run(&context, &options).map_or_else(|error| explain(&error), finish),
         Commands::Examples => single("examples", examples::step),
         Commands::Install { prefix } => done(install::install(&context, &prefix, runner::RELEASE)),
+        Commands::Mpi(options) => done(mpi::run(&context, &options)),
         Commands::BenchPeers(options) => done(peers::bench(&context, &options)),
     }
 }

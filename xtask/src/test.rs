@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::runner::{Context, Step, Verdict};
-use crate::{examples, fuzz, models, nightly, packages, qemu, simulate, size, soak, tidy, toolchain};
+use crate::{examples, fuzz, models, mpi, nightly, packages, qemu, simulate, size, soak, tidy, toolchain};
 
 /// Every step, quick ones first.
 pub const STEPS: &[Step] = &[
@@ -23,6 +23,7 @@ pub const STEPS: &[Step] = &[
     Step { title: "no_std targets", run: nostd },
     Step { title: "size: code and RAM on bare-metal targets", run: size::step },
     Step { title: "examples in C and Rust", run: examples::step },
+    Step { title: "MPI over VIs", run: mpi::step },
     Step { title: "images in QEMU", run: qemu::step },
     Step { title: "crash proof: kills at random instants", run: soak::step },
     Step { title: "simulation: 200 nodes whose links and lives end at random", run: simulate::step },
