@@ -57,6 +57,8 @@ impl ClassGrant {
 #[derive(Debug, Default)]
 pub(super) struct Grants {
     classes: [Option<Box<ClassGrant>>; CLASSES],
+    /// What was said of this link before the description was known here, by class.
+    early: [(u32, u32); CLASSES],
     /// Messages that had to wait, and their bytes, by class.
     pub(super) held: [(u64, u64); CLASSES],
 }
@@ -86,12 +88,24 @@ impl PeerNode {
 }
 
 impl<B: Block> NicState<B> {
-    /// A link is new, or what the description says is known now: what both sides take begins at nothing.
+    /// A link is new: nothing was said of it.
+    pub(super) fn renew_grants(&mut self, peer: u16, links: &mut impl Links<Block = B>) {
+        self.carriage.peer(peer).grants.early = Default::default();
+        self.begin_grants(peer, links);
+    }
+
+    /// What the description says is known: what both sides take begins at nothing, and what was said already.
     pub(super) fn begin_grants(&mut self, peer: u16, links: &mut impl Links<Block = B>) {
         let nic = NicNumber::of_node(self.carriage.peer(peer).node).map(|(nic, _)| nic);
-        let held = self.carriage.peer(peer).grants.held;
+        let Grants { held, early, .. } = self.carriage.peer(peer).grants;
         let grants = nic.map_or_else(Grants::default, |nic| Grants::of(self.directory.intakes(nic)));
-        self.carriage.peer(peer).grants = Grants { held, ..grants };
+        let mut grants = Grants { held, early, ..grants };
+        for (class, (messages, bytes)) in early.into_iter().enumerate() {
+            if let Some(grant) = grants.class(class) {
+                grant.raise(messages, bytes);
+            }
+        }
+        self.carriage.peer(peer).grants = grants;
         self.intake.begin(peer);
         self.tick_intake(links);
     }
@@ -105,7 +119,13 @@ impl<B: Block> NicState<B> {
         links: &mut impl Links<Block = B>,
     ) {
         let class = usize::from(class);
-        let Some(grant) = self.carriage.peer(peer).grants.class(class) else { return self.refuse() };
+        let is_early = self.directory.nics.is_empty();
+        let grants = &mut self.carriage.peer(peer).grants;
+        if let (true, Some(early)) = (is_early, grants.early.get_mut(class)) {
+            *early = (messages, bytes);
+            return;
+        }
+        let Some(grant) = grants.class(class) else { return self.refuse() };
         grant.raise(messages, bytes);
         self.serve(peer, class, links);
     }

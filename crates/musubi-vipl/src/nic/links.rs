@@ -23,7 +23,7 @@ impl<B: Block> NicState<B> {
         let known = self.carriage.peer(peer);
         (known.is_linked, known.is_absent) = (true, false);
         self.changes += 1;
-        self.begin_grants(peer, links);
+        self.renew_grants(peer, links);
         self.tell_reach(peer, links);
         self.ask_if_asked(peer, links);
         self.for_attempts_at(

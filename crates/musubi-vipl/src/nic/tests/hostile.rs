@@ -51,7 +51,7 @@ fn names(world: &mut World, peer: NodeId) -> Vec<ViName> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 300 }, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 300 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn it_can_spoil_its_own_connections_only(

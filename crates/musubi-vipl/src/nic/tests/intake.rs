@@ -240,3 +240,19 @@ fn peers_that_all_want_more_get_alike() {
     assert!(one.abs_diff(other) <= 10, "{one} and {other}");
     assert!((190..=220).contains(&(one + other)), "{one} and {other} in 200 ms");
 }
+
+#[test]
+fn a_grant_that_comes_before_the_description_is_known_is_not_lost() {
+    let mut world = bounded(&[A(), B()], messages(1000, 4));
+    let described = world.host(A()).nic.directory().clone();
+    world.host(A()).nic.describe(Directory { nics: Vec::new() });
+    world.connect_links(A(), B());
+    world.settle();
+    let Host { nic, wires, .. } = world.host(A());
+    nic.describe(described);
+    nic.see_links(wires);
+    let (a, b) = world.connect(A(), B(), PLAIN());
+    post(&mut world, (A(), a), b, 2, 10);
+    assert_eq!(world.host(B()).all_done(b, Queue::Receive).len(), 2);
+    assert!(!has_errors(&mut world));
+}
