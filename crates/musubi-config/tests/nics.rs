@@ -216,6 +216,9 @@ fn a_check_bounds_wake_ups_and_delays_of_each_class() {
     {
         assert!(part.contains(said), "{said}: {part}");
     }
+    assert!(!part.contains("`intake`"), "none has one: {part}");
+    let taking = check(&parse("taking.toml", TAKING).unwrap_or_else(|report| panic!("{report}")), None);
+    assert!(taking.contains("two of its bursts and a message of each other process"), "{taking}");
     let alone =
         check(&parse("s.toml", "[system]\nname = \"s\"\n[[nic]]\nname = \"one\"\nprocesses = 1\n").unwrap(), None);
     assert!(alone.contains("0, as frames come") && alone.contains("nothing: no other process"), "{alone}");

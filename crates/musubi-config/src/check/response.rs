@@ -31,6 +31,10 @@ const RESPONSE: &[Column] = &[
     Column::words("before a more urgent frame", 0),
 ];
 
+/// What is said besides where a NIC takes only so much of a class.
+const INTAKES: &str = "\nWhere a class has an `intake`, at most two of its bursts and a message of each other process are under way to a \
+                       process; messages that have begun go on.";
+
 /// The part of a check that is about the response times of these NICs.
 pub(super) fn of(nics: &Nics, width: Option<usize>) -> String {
     let mut table = Table::new(RESPONSE);
@@ -131,6 +135,7 @@ fn ready_bytes(piece_bytes: usize) -> usize {
 /// From what the bounds follow.
 fn notes(topology: &Topology) -> String {
     let size = |bytes: usize| SIZE.write(bytes as u64);
+    let has_intake = topology.nodes.values().any(|place| !place.intakes.is_empty());
     let (send, receive) = (size(KERNEL_BYTES.0), size(KERNEL_BYTES.1));
     let (send_within, receive_within) = (size(KERNEL_BYTES_WITHIN.0), size(KERNEL_BYTES_WITHIN.1));
     format!(
@@ -138,14 +143,16 @@ fn notes(topology: &Topology) -> String {
          without one as frames come, of which the `regulation`s of all senders let pass their messages and bursts.\n\
          Before a more urgent frame: what has been begun, as the more urgent one is taken first of all that has not. Engine: one \
          piece of a descriptor, {part}. Lock: its holder runs with the priority of who waits for it, and finishes one call: it hands \
-         over what its VI has posted as long as the link has room, or takes in at most {REPORTS_MAX} frames of {part}. shm: all classes share a link's lane of \
+         over what its VI has posted as long as the link has room (VIs of a class that wait for room take turns of a piece by \
+         weight), or takes in at most {REPORTS_MAX} frames of {part}. shm: all classes share a link's lane of \
          {DATA_SLOTS} frames of data, {blocks} of them in blocks with a piece each; each other link has a row of {ROW_MAX} frames. \
          TCP: what is ready, {ready} or behind a burst {burst}, rounded up to pieces of {piece}; the kernel's: {send} of the sender \
          and {receive} of the receiver, within a machine {send_within} and {receive_within}; and a look of {look}.\n\
          Not known here, as they are this machine's: what a wake-up costs, a copied byte, a byte of the network. `musubi bench via` \
          measures them (futex_oneway, shm_copy_64k, vi_rate_tcp_65536). A class costs others at most its wake-ups a second times the \
          cost of one, and a frame at most the bytes before it times that of a byte; without the time that threads wait for a \
-         processor.",
+         processor.{intakes}",
+        intakes = if has_intake { INTAKES } else { "" },
         part = size(PART_BYTES_MAX),
         blocks = SHAPE.blocks,
         ready = size(READY_BYTES),
