@@ -28,9 +28,7 @@ impl<B: Block> NicState<B> {
     ) {
         let mut bytes = [0; crate::wire::REQUEST_BYTES_MAX];
         if header.kind == NicFrame::PICTURE {
-            let mut bytes = [0; crate::wire::PICTURE_BYTES_MAX];
-            let length = came.copy_to(&mut bytes);
-            return self.picture_came(from, &bytes[..length]);
+            return self.picture_came(from, came);
         }
         let Some(told) = Self::told(came, &mut bytes) else { return self.refuse() };
         let Some(frame) = NicFrame::of_manager(header, told) else { return self.refuse() };

@@ -15,6 +15,7 @@ use musubi_transport::links::{Block, Links};
 use musubi_transport::notifier::WakeCounts;
 use musubi_transport::{NodeId, Priority};
 
+use super::frames::Came;
 use super::pacing::Pace;
 use super::{NicState, ViEntry};
 use crate::engine::ViState;
@@ -364,14 +365,19 @@ impl<B: Block> NicState<B> {
     }
 
     /// A node gives its picture; one that was not asked gives none.
-    pub(super) fn picture_came(&mut self, from: NodeId, bytes: &[u8]) {
-        let asked = self.asked.of.iter_mut().find(|(asked, picture)| *asked == from && picture.is_none());
-        match (asked, NicPicture::decode(bytes)) {
-            (Some(asked), Some(picture)) => {
+    pub(super) fn picture_came(&mut self, from: NodeId, came: &Came<'_, B>) {
+        let Some(asked) = self.asked.of.iter_mut().find(|(asked, picture)| *asked == from && picture.is_none()) else {
+            return self.refuse();
+        };
+        // Not on the stack, which is short where a NIC is a task's.
+        let mut bytes = alloc::vec![0; PICTURE_BYTES_MAX];
+        let length = came.copy_to(&mut bytes);
+        match bytes.get(..length).and_then(NicPicture::decode) {
+            Some(picture) => {
                 asked.1 = Some(picture);
                 self.changes += 1;
             }
-            _ => self.refuse(),
+            None => self.refuse(),
         }
     }
 }
