@@ -1,6 +1,8 @@
 //! Two opened NICs of one machine: what every program does.
 
 mod holding;
+#[path = "../../../musubi-transport/tests/loopback/mod.rs"]
+mod loopback;
 mod offers;
 mod policies;
 mod rules;
@@ -43,7 +45,11 @@ fn soon() -> Deadline {
 
 impl Side {
     fn open(system: &NicSystem) -> Side {
-        let nic = Nic::open(system, NicNumber(0), Options::default()).unwrap();
+        Side::open_nic(system, NicNumber(0))
+    }
+
+    fn open_nic(system: &NicSystem, number: NicNumber) -> Side {
+        let nic = Nic::open(system, number, Options::default()).unwrap();
         let tag = nic.with(|nic| nic.create_tag()).unwrap();
         let attributes = MemoryAttributes { tag, remote_write: true, remote_read: true };
         let (base, handle) = nic.with(|nic| nic.register_own(Lines::zeroed(BYTES), attributes)).unwrap();
