@@ -82,7 +82,7 @@ impl<B: Block> NicState<B> {
         self.accept_with(caller, vi, &[], links)
     }
 
-    /// The same with up to [`CONNECTION_DATA_BYTES_MAX`] bytes for the caller, an extension.
+    /// The same with up to `CONNECTION_DATA_BYTES_MAX` bytes for the caller, an extension.
     ///
     /// # Errors
     /// As [`NicState::accept`]; [`ViError::Parameter`] also of more bytes.
@@ -161,7 +161,7 @@ impl<B: Block> NicState<B> {
         self.reject_with(caller, &[], links)
     }
 
-    /// The same with up to [`CONNECTION_DATA_BYTES_MAX`] bytes for the caller, an extension.
+    /// The same with up to `CONNECTION_DATA_BYTES_MAX` bytes for the caller, an extension.
     ///
     /// # Errors
     /// As [`NicState::reject`]; [`ViError::Parameter`] also of more bytes.
