@@ -19,10 +19,10 @@ use musubi_vipl::engine::{Dequeue, Queue, Status};
 use musubi_vipl::nic::QueueNumber;
 
 use crate::abi::{self, CqEntry, CqError, EAGAIN, EAVAIL, EINVAL, ENOSYS};
-use crate::bell::WaitBell;
 use crate::codes::code;
 use crate::domain::{Core, Domain};
 use crate::object::{self, ABSENT, CallTable, answer, answer_int, give, make, take};
+use crate::waiting::bell::WaitBell;
 use crate::work::Ended;
 
 /// Most entries that are made room for.

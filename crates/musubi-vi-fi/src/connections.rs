@@ -2,21 +2,24 @@
 //!
 //! What you may rely on: up to [`crate::info::DATA_BYTES_MAX`] bytes go with a request, and with the answer, be it no.
 //!
-//! How it works: each waits in a thread of its own and ends in an event. A request's bytes stand behind the discriminator
+//! How it works: each begins in the call, so that closing the endpoint ends it; a thread waits for the outcome, which is an event,
+//! and then for the end of the connection. A request's bytes stand behind the discriminator
 //! of the VI that asks.
 
 use core::ffi::c_void;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use musubi_transport::runtime::{Deadline, DeadlineExt};
+use musubi_vipl::ViError;
+use musubi_vipl::nic::{Awaited, CallerNumber};
 
 use crate::abi::EOPBADSTATE;
 use crate::addresses::{address, address_with, copied, give_address};
 use crate::codes::code;
-use crate::endpoint;
+use crate::endpoint::{self, Side};
 use crate::info::{ADDRESS_BYTES, port_of};
 use crate::object::answer_int;
+use crate::waiting::watching::await_that;
 
 /// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -35,11 +38,10 @@ pub(crate) unsafe extern "C" fn connect(
         // SAFETY: libfabric's promise: an address of the format that was answered.
         let port = unsafe { port_of(to, ADDRESS_BYTES)? };
         let (local, remote) = (address_with(0, &data)?, address(port)?);
-        std::thread::spawn(move || {
-            let made = side.core.nic.request(side.vi, local, remote, Deadline::after(CONNECT_TIME));
-            let data = side.core.nic.with(|nic| Ok(nic.take_connection_data(side.vi))).unwrap_or_default();
-            side.connected(made.map(|_| ()), data);
-        });
+        // Begun here, so that closing the endpoint ends it.
+        let begun = side.core.nic.node().with(|nic, links| nic.request(side.vi, local, remote, links));
+        begun.map_err(ViError::from).flatten().map_err(code)?;
+        std::thread::spawn(move || await_outcome(&side));
         Ok(())
     })
 }
@@ -52,12 +54,47 @@ pub(crate) unsafe extern "C" fn accept(fid: *mut c_void, data: *const c_void, da
         let data = unsafe { copied(data, data_bytes)? };
         let side = Arc::clone(endpoint.side()?);
         let caller = endpoint.caller.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(EOPBADSTATE)?;
-        std::thread::spawn(move || {
-            let made = side.core.nic.accept_with(caller, side.vi, &data, Deadline::after(CONNECT_TIME));
-            side.connected(made, Vec::new());
-        });
+        let begun = side.core.nic.node().with(|nic, links| nic.accept_with(caller, side.vi, &data, links));
+        begun.map_err(ViError::from).flatten().map_err(code)?;
+        std::thread::spawn(move || await_confirmation(&side, caller));
         Ok(())
     })
+}
+
+/// Waits for what becomes of a request, and then for the end of what comes of it.
+fn await_outcome(side: &Side) {
+    await_until_late(side, Awaited::Outcome(side.vi));
+    let node = side.core.nic.node();
+    let outcome = node.with(|nic, links| {
+        let outcome = nic.take_outcome(side.vi).unwrap_or_else(|| nic.give_up(side.vi, links));
+        (outcome, nic.take_connection_data(side.vi))
+    });
+    if let Ok((outcome, data)) = outcome {
+        side.connected(outcome.as_ref().map(|_| ()).map_err(|error| *error), data);
+        side.tell_end(outcome.is_ok());
+    }
+}
+
+/// The same on the other side, which has answered.
+fn await_confirmation(side: &Side, caller: CallerNumber) {
+    await_until_late(side, Awaited::Confirmation(caller));
+    let confirmed = side.core.nic.node().with(|nic, links| {
+        let confirmed = nic.accepted(caller);
+        if confirmed.is_none() {
+            nic.give_up_accepted(caller, links);
+        }
+        confirmed.unwrap_or(Err(ViError::Timeout))
+    });
+    if let Ok(confirmed) = confirmed {
+        let is_made = confirmed.is_ok();
+        side.connected(confirmed, Vec::new());
+        side.tell_end(is_made);
+    }
+}
+
+fn await_until_late(side: &Side, awaited: Awaited) {
+    let until = Instant::now() + CONNECT_TIME;
+    await_that(&side.core.nic, awaited, || side.is_open() && Instant::now() < until);
 }
 
 pub(crate) unsafe extern "C" fn shutdown(fid: *mut c_void, _flags: u64) -> i32 {

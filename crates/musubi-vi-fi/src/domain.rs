@@ -13,8 +13,6 @@ use crate::work::Ended;
 pub(crate) trait ViSide: Send + Sync {
     /// What was posted at this address, which is complete.
     fn ended(&self, queue: Queue, address: u64) -> Option<Ended>;
-    /// Puts an event of this kind into the endpoint's queue.
-    fn tell(&self, kind: u32);
 }
 
 /// An opened NIC, and whose VIs it has.

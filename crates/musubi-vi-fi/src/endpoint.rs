@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use musubi_transport::Priority;
 use musubi_vipl::ViError;
-use musubi_vipl::engine::{Dequeue, Queue, Reliability, ViAttributes};
-use musubi_vipl::nic::{CallerNumber, ViNumber};
+use musubi_vipl::engine::{Dequeue, Queue, Reliability, ViAttributes, ViState};
+use musubi_vipl::nic::{Awaited, CallerNumber, ViNumber};
 
 use crate::abi::{self, ENOMEM, ENOSYS, EOPBADSTATE};
 use crate::codes::code;
@@ -22,6 +22,7 @@ use crate::domain::{Core, Domain, ViSide};
 use crate::events::{Events, QueuedEvent};
 use crate::info::MESSAGE_BYTES_MAX;
 use crate::object::{self, answer_int, take};
+use crate::waiting::watching::await_that;
 use crate::work::{Ended, Posted, RemoteMemory, Work, WorkContent};
 
 /// What an enabled endpoint has.
@@ -34,6 +35,7 @@ pub(crate) struct Side {
     queues: [Option<Arc<Completions>>; 2],
     pub(crate) is_selective: bool,
     events: Option<Arc<Events>>,
+    is_open: Mutex<bool>,
     fid: usize,
     context: usize,
 }
@@ -143,6 +145,7 @@ impl Endpoint {
             queues: [bound.sends.clone(), bound.receives.clone()],
             is_selective: bound.is_selective,
             events: bound.events.clone(),
+            is_open: Mutex::new(true),
             fid,
             context,
         });
@@ -164,9 +167,9 @@ impl Side {
     }
 
     fn push(&self, kind: u32, error: i32, data: Vec<u8>) {
-        // Of an endpoint that is closed nobody hears.
-        let is_open = self.core.side(self.vi).is_some();
-        if let Some(events) = self.events.as_ref().filter(|_| is_open) {
+        // Of an endpoint that is closed nobody hears: it is closed before, or after the event is there to be forgotten.
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(events) = self.events.as_ref().filter(|_| *is_open) {
             events.push(QueuedEvent { kind, fid: self.fid, context: self.context, info: 0, error, data });
         }
     }
@@ -174,6 +177,21 @@ impl Side {
     /// Tells how connecting or accepting ended, with what the other side said.
     pub(crate) fn connected(&self, result: Result<(), ViError>, data: Vec<u8>) {
         self.push(abi::CONNECTED, result.map_or_else(code, |()| 0), data);
+    }
+
+    /// Whether the program has not closed it.
+    pub(crate) fn is_open(&self) -> bool {
+        *self.is_open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the end of a connection that was made, and tells of it, unless the program has ended it.
+    pub(crate) fn tell_end(&self, is_made: bool) {
+        if is_made && await_that(&self.core.nic, Awaited::End(self.vi), || self.is_open()) {
+            let state = self.core.nic.with(|nic| Ok(nic.query_vi(self.vi)?.state));
+            if state == Ok(ViState::Error) {
+                self.push(abi::SHUTDOWN, 0, Vec::new());
+            }
+        }
     }
 
     /// Posts a descriptor.
@@ -195,6 +213,7 @@ impl Side {
 
     /// Ends the VI: what is posted is flushed, which its completion queues still tell.
     pub(crate) fn end(&self) {
+        *self.is_open.lock().unwrap_or_else(PoisonError::into_inner) = false;
         self.core.sides.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.vi);
         // Whatever fails here, the NIC is closed and has nothing of it.
         let _ = self.core.nic.disconnect(self.vi);
@@ -217,10 +236,6 @@ impl Side {
 impl ViSide for Side {
     fn ended(&self, queue: Queue, address: u64) -> Option<Ended> {
         self.work(queue).take(address)
-    }
-
-    fn tell(&self, kind: u32) {
-        self.push(kind, 0, Vec::new());
     }
 }
 

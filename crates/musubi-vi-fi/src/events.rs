@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::abi::{self, EAGAIN, EAVAIL, EINVAL, ENOSYS, ETOOSMALL, EqError};
-use crate::bell::WaitBell;
 use crate::object::{self, ABSENT, CallTable, answer, answer_int, give, make, take};
+use crate::waiting::bell::WaitBell;
 
 /// Most bytes of an event that a program writes.
 const WRITTEN_BYTES_MAX: usize = 256;

@@ -1,15 +1,12 @@
 //! Fabrics and domains: an opened NIC, and a protection tag of it.
 //!
-//! What you may rely on: the NIC is closed when its fabric is; a connection that a peer ends is told in its endpoint's event queue.
-//!
-//! How it works: a thread waits for what the NIC tells of lost connections, until the NIC is closed.
+//! What you may rely on: the NIC is closed when its fabric is.
 
 use core::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
-use musubi_transport::runtime::{Deadline, Options};
+use musubi_transport::runtime::Options;
 use musubi_vipl::address::NicNumber;
-use musubi_vipl::engine::AsyncError;
 use musubi_vipl::process::{Nic, NicSystem};
 
 use crate::abi;
@@ -48,22 +45,10 @@ pub(crate) unsafe extern "C" fn fabric(_attr: *mut c_void, out: *mut *mut c_void
         options.is_one_of_several = true;
         let nic = Nic::open(&NicSystem::single_machine().trusting(|_| true), NicNumber(0), options).map_err(code)?;
         let core = Arc::new(Core { nic, sides: Mutex::default() });
-        let listening = Arc::clone(&core);
-        std::thread::spawn(move || tell_losses(&listening));
         let words = [FABRIC.word(), abi::API_VERSION as usize];
         // SAFETY: libfabric's promise.
         unsafe { give(out, make(abi::CLASS_FABRIC, context, &FABRIC_FID, words, core)) }
     })
-}
-
-fn tell_losses(core: &Core) {
-    while let Ok(news) = core.nic.wait_news(Deadline::Forever) {
-        let ends =
-            matches!(news.error, AsyncError::ConnectionLost | AsyncError::Transport | AsyncError::ReceiveQueueEmpty);
-        if let Some(side) = news.vi.filter(|_| ends).and_then(|vi| core.side(vi)) {
-            side.tell(abi::SHUTDOWN);
-        }
-    }
 }
 
 unsafe extern "C" fn close_fabric(fid: *mut c_void) -> i32 {

@@ -14,7 +14,6 @@ compile_error!("libfabric's structures are declared for 64 bits");
 
 mod abi;
 mod addresses;
-mod bell;
 mod codes;
 mod completions;
 mod connections;
@@ -30,4 +29,5 @@ mod options;
 mod passive;
 mod provider;
 mod transfers;
+mod waiting;
 mod work;

@@ -11,12 +11,9 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use musubi_transport::runtime::{Deadline, DeadlineExt};
-use musubi_vipl::ViError;
 use musubi_vipl::address::Address;
-use musubi_vipl::nic::CallerNumber;
+use musubi_vipl::nic::{Awaited, CallerNumber};
 
 use crate::abi::{self, EADDRINUSE, EINVAL, EOPBADSTATE, Info};
 use crate::addresses::{address, copied, data_of, give_address};
@@ -25,8 +22,7 @@ use crate::events::{Events, QueuedEvent};
 use crate::info::{describe, port_of};
 use crate::object::{self, ABSENT, CallTable, answer_int, give, make};
 
-/// How long one wait for callers is; the NIC listens on between two.
-const WAIT: Duration = Duration::from_millis(100);
+use crate::waiting::watching::await_that;
 
 struct Passive {
     core: Arc<Core>,
@@ -98,14 +94,16 @@ unsafe extern "C" fn listen(fid: *mut c_void) -> i32 {
         let events = passive.events.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(EOPBADSTATE)?;
         let (core, ends, port) = (Arc::clone(&passive.core), Arc::clone(&passive.ends), passive.port);
         let (local, fid) = (address(port)?, fid.expose_provenance());
+        let listener = core.nic.with(|nic| nic.listen(&local)).map_err(crate::codes::code)?;
         let thread = std::thread::spawn(move || {
-            while !ends.load(Ordering::Relaxed) {
-                match core.nic.wait_caller(&local, Deadline::after(WAIT)) {
-                    Ok((caller, from, _)) => ask(&events, fid, (caller, &from), port),
-                    Err(ViError::Timeout) => {}
-                    Err(_) => return,
+            let is_wanted = || !ends.load(Ordering::Relaxed);
+            while await_that(&core.nic, Awaited::Caller(listener), is_wanted) {
+                while let Ok(Some((caller, from, _))) = core.nic.node().with_aside(|nic, _| nic.next_caller(listener)) {
+                    ask(&events, fid, (caller, &from), port);
                 }
             }
+            // The NIC may be closed.
+            let _ = core.nic.node().with_aside(|nic, links| nic.end_listening(links.now_ns(), listener));
         });
         *passive.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
