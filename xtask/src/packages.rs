@@ -38,6 +38,7 @@ pub const NEEDED: &[Package] = &[
     },
     Package { name: "pkg-config", why: "tells the C examples how to link the installed library" },
     Package { name: "libfabric-bin", why: "libfabric's own ping-pong, which runs over the provider" },
+    Package { name: "libfabric-dev", why: "headers for the C program that tests the provider" },
     Package { name: "openmpi-bin", why: "runs an MPI program over the provider" },
     Package { name: "libopenmpi-dev", why: "compiles that program" },
     Package { name: "valgrind", why: "runs C programs of both interfaces under its memcheck" },
