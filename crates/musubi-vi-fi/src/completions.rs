@@ -45,7 +45,8 @@ pub(crate) struct Completions {
     core: Arc<Core>,
     pub(crate) queue: QueueNumber,
     entry_bytes: usize,
-    failed: Mutex<Option<(Queue, Ended)>>,
+    /// Errors that the program has not read.
+    failed: Mutex<VecDeque<(Queue, Ended)>>,
     /// Of endpoints that were closed.
     left: Mutex<VecDeque<(Queue, Ended)>>,
     waiter: Option<Arc<Waiter>>,
@@ -182,7 +183,7 @@ impl Completions {
     pub(crate) fn may_wait(&self) -> bool {
         let Some(waiter) = &self.waiter else { return false };
         let has_left = !self.left.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        let has_failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let has_failed = self.has_failed();
         // A look takes in what has come, too.
         let is_there = self.core.nic.wait_until(Deadline::Poll, |nic| nic.has_completion(self.queue).then_some(()));
         if has_left || has_failed || is_there.is_ok() {
@@ -191,6 +192,10 @@ impl Completions {
         waiter.bell.quiet();
         waiter.ask();
         true
+    }
+
+    fn has_failed(&self) -> bool {
+        !self.failed.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Takes what a closed endpoint had.
@@ -225,8 +230,7 @@ impl Completions {
     /// # Safety
     /// There is room for them.
     unsafe fn read(&self, to: *mut c_void, count: usize, mut deadline: Deadline) -> Result<usize, i32> {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        if failed.is_some() {
+        if self.has_failed() {
             return Err(EAVAIL);
         }
         let mut taken = 0;
@@ -237,7 +241,7 @@ impl Completions {
             };
             deadline = Deadline::Poll;
             if ended.status & Status::ERRORS.0 != 0 {
-                *failed = Some((queue, ended));
+                self.failed.lock().unwrap_or_else(PoisonError::into_inner).push_back((queue, ended));
                 return if taken > 0 { Ok(taken) } else { Err(EAVAIL) };
             }
             let entry = entry(queue, &ended);
@@ -296,7 +300,7 @@ unsafe extern "C" fn read_error(fid: *mut c_void, to: *mut CqError, _flags: u64)
     answer(|| {
         // SAFETY: libfabric's promise: an object of this table.
         let own = unsafe { of(fid) };
-        let failed = own.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let failed = own.failed.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let (queue, ended) = failed.ok_or(EAGAIN)?;
         let plain = entry(queue, &ended);
         let is_flushed = ended.status & Status::FLUSHED.0 != 0;

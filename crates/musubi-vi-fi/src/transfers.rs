@@ -80,7 +80,10 @@ unsafe fn post(fid: Pointer, transfer: &Transfer) -> isize {
             if piece.bytes == 0 {
                 continue;
             }
-            // SAFETY: likewise: as many descriptors of memory, or none.
+            if transfer.desc.is_null() {
+                return Err(EINVAL);
+            }
+            // SAFETY: likewise: as many descriptors of memory.
             let handle = unsafe { take(transfer.desc.wrapping_add(at))? };
             let bytes = u32::try_from(piece.bytes).map_err(|_| EINVAL)?;
             pieces[count] = Piece { address: exposed(piece.base), handle: handle.addr() as u32, bytes };
